@@ -1,0 +1,54 @@
+# One static library and one test binary per folder of src/.
+#
+#   sluice_folder(routing INCLUDES kv port base LIBRARIES fmt::fmt)
+#
+# INCLUDES names the folders whose headers this one may include (docs/folders.md is the contract and
+# tests/base/include_table_test.cc checks it). New .cc files and tests are found by themselves.
+function(sluice_folder NAME)
+    cmake_parse_arguments(FOLDER "" "" "INCLUDES;LIBRARIES" ${ARGN})
+    file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/${NAME}/*.cc)
+    list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+    add_library(sluice_${NAME} STATIC ${sources})
+    target_include_directories(sluice_${NAME} PUBLIC ${CMAKE_SOURCE_DIR}/src)
+    list(TRANSFORM FOLDER_INCLUDES PREPEND sluice_)
+    target_link_libraries(sluice_${NAME} PUBLIC ${FOLDER_INCLUDES} ${FOLDER_LIBRARIES} Threads::Threads)
+
+    if(SLUICE_BUILD_TESTS)
+        sluice_test(${NAME})
+    endif()
+    if(SLUICE_FUZZ)
+        sluice_fuzz(${NAME})
+    endif()
+endfunction()
+
+# tests/NAME/*_test.cc become build/tests/NAME_test; each GoogleTest case is a ctest case.
+function(sluice_test NAME)
+    file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${NAME}/*.cc)
+    list(FILTER tests EXCLUDE REGEX "_fuzz\\.cc$")
+    if(NOT tests)
+        return()
+    endif()
+    add_executable(${NAME}_test ${tests})
+    set_target_properties(${NAME}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+    target_include_directories(${NAME}_test PRIVATE ${CMAKE_SOURCE_DIR})
+    target_compile_definitions(${NAME}_test PRIVATE SLUICE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
+                                                    SLUICE_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    target_link_libraries(${NAME}_test PRIVATE sluice_${NAME} GTest::gmock GTest::gtest_main)
+    target_precompile_headers(${NAME}_test PRIVATE <gtest/gtest.h> <expected> <functional> <map>
+                              <memory> <string> <string_view> <vector>)
+    gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+                         PROPERTIES TIMEOUT 300)
+endfunction()
+
+# tests/NAME/*_fuzz.cc become one libFuzzer binary each, build-fuzz/fuzz/WHAT_fuzz.
+function(sluice_fuzz NAME)
+    file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${NAME}/*_fuzz.cc)
+    foreach(source ${targets})
+        get_filename_component(target ${source} NAME_WE)
+        add_executable(${target} ${source})
+        set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
+        target_compile_definitions(${target} PRIVATE SLUICE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+        target_link_libraries(${target} PRIVATE sluice_${NAME})
+        target_link_options(${target} PRIVATE -fsanitize=fuzzer)
+    endforeach()
+endfunction()

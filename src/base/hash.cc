@@ -1,0 +1,65 @@
+#include "base/hash.h"
+
+#include <openssl/evp.h>
+#include <xxhash.h>
+
+#include "base/assert.h"
+
+namespace sluice {
+
+struct Sha256::Context {
+    EVP_MD_CTX* evp = EVP_MD_CTX_new();
+    Context() { SLUICE_ASSERT(evp && EVP_DigestInit_ex(evp, EVP_sha256(), nullptr) == 1); }
+    ~Context() { EVP_MD_CTX_free(evp); }
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+};
+
+Sha256::Sha256() : context_(std::make_unique<Context>()) {}
+Sha256::~Sha256() = default;
+
+Sha256& Sha256::update(std::span<const std::byte> data) {
+    SLUICE_ASSERT(EVP_DigestUpdate(context_->evp, data.data(), data.size()) == 1);
+    return *this;
+}
+
+Sha256& Sha256::update(std::string_view text) {
+    return update(std::as_bytes(std::span(text.data(), text.size())));
+}
+
+Sha256& Sha256::update_u64(std::uint64_t value) {
+    std::array<std::byte, 8> bytes{};
+    for (std::byte& byte : bytes) {
+        byte = static_cast<std::byte>(value & 0xFF);
+        value >>= 8;
+    }
+    return update(bytes);
+}
+
+Sha256Digest Sha256::finish() {
+    Sha256Digest digest{};
+    unsigned int length = 0;
+    SLUICE_ASSERT(EVP_DigestFinal_ex(context_->evp, digest.data(), &length) == 1);
+    SLUICE_ASSERT(length == digest.size());
+    return digest;
+}
+
+Sha256Digest sha256(std::string_view text) { return Sha256().update(text).finish(); }
+
+Xxh128 xxh3_128(std::span<const std::byte> data) {
+    const XXH128_hash_t hash = XXH3_128bits(data.data(), data.size());
+    return {.low = hash.low64, .high = hash.high64};
+}
+
+std::string to_hex(std::span<const std::uint8_t> bytes) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    std::string text;
+    text.reserve(bytes.size() * 2);
+    for (const std::uint8_t byte : bytes) {
+        text += kDigits[byte >> 4];
+        text += kDigits[byte & 15];
+    }
+    return text;
+}
+
+}  // namespace sluice

@@ -1,0 +1,43 @@
+#include "base/limits.h"
+
+#include <array>
+
+namespace sluice::limits {
+namespace {
+
+constexpr auto kTable = std::to_array<Limit>({
+    {"http.header", kHeaderBytes, "bytes", "431, connection closed"},
+    {"http.body", kBodyBytes, "bytes", "413 payload_too_large, connection closed"},
+    {"http.connections", kConnections, "count", "further connections wait in the listen backlog"},
+    {"http.pipelined", kPipelinedBytes, "bytes", "reading pauses until the answer is out"},
+    {"http.stream_backlog", kStreamBacklogBytes, "bytes", "slow reader: stream ends, request cancelled"},
+    {"http.header_time", kHeaderSeconds, "s", "408, connection closed"},
+    {"http.body_time", kBodySeconds, "s", "408, connection closed"},
+    {"http.idle_time", kIdleSeconds, "s", "idle connection closed"},
+    {"http.write_stall", kWriteStallSeconds, "s", "connection closed, request cancelled"},
+    {"sse.event", kSseEventBytes, "bytes", "upstream_error"},
+    {"json.depth", kJsonDepth, "levels", "400 invalid_request"},
+    {"request.messages", kMessages, "count", "400 invalid_request"},
+    {"request.stop", kStopStrings, "count", "400 invalid_request"},
+    {"request.stop_length", kStopStringBytes, "bytes", "400 invalid_request"},
+    {"request.stop_token_ids", kStopTokenIds, "count", "400 invalid_request"},
+    {"request.logit_bias", kLogitBiasEntries, "count", "400 invalid_request"},
+    {"request.top_logprobs", kTopLogprobs, "count", "400 invalid_request"},
+    {"request.id", kRequestIdBytes, "bytes", "x-request-id is replaced by our own"},
+    {"request.queue", kQueuedRequests, "count", "503 queue_full with Retry-After"},
+    {"request.deadline", kRequestSeconds, "s", "504 deadline_exceeded"},
+    {"engine.waiting", kEngineWaiting, "count", "503 queue_full"},
+    {"engine.running", kEngineRunning, "count", "further requests wait"},
+    {"gguf.metadata", kGgufMetadataEntries, "count", "file refused"},
+    {"gguf.tensors", kGgufTensors, "count", "file refused"},
+    {"gguf.string", kGgufStringBytes, "bytes", "file refused"},
+    {"gguf.array", kGgufArrayEntries, "count", "file refused"},
+    {"tokenizer.file", kTokenizerFileBytes, "bytes", "file refused"},
+    {"config.file", kConfigFileBytes, "bytes", "file refused"},
+});
+
+}  // namespace
+
+std::span<const Limit> all() { return kTable; }
+
+}  // namespace sluice::limits

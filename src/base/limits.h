@@ -1,0 +1,59 @@
+#pragma once
+
+// Every bound that input can reach, in one table: `sluice limits` prints it, and code takes its
+// constants from here. A queue, cache, retry, wait, or map without a line here is a bug.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace sluice::limits {
+
+// HTTP
+inline constexpr std::size_t kHeaderBytes = 64 * 1024;
+inline constexpr std::size_t kBodyBytes = 48 * 1024 * 1024;
+inline constexpr std::size_t kConnections = 12'000;
+inline constexpr std::size_t kPipelinedBytes = 64 * 1024;
+inline constexpr std::size_t kStreamBacklogBytes = 4 * 1024 * 1024;
+inline constexpr std::int64_t kHeaderSeconds = 10;
+inline constexpr std::int64_t kBodySeconds = 60;
+inline constexpr std::int64_t kIdleSeconds = 75;
+inline constexpr std::int64_t kWriteStallSeconds = 60;
+inline constexpr std::size_t kSseEventBytes = 16 * 1024 * 1024;
+
+// Requests
+inline constexpr std::size_t kJsonDepth = 128;
+inline constexpr std::size_t kMessages = 16'384;
+inline constexpr std::size_t kStopStrings = 16;
+inline constexpr std::size_t kStopStringBytes = 1'024;
+inline constexpr std::size_t kStopTokenIds = 256;
+inline constexpr std::size_t kLogitBiasEntries = 1'024;
+inline constexpr std::size_t kTopLogprobs = 20;
+inline constexpr std::size_t kRequestIdBytes = 128;
+inline constexpr std::size_t kQueuedRequests = 4'096;
+inline constexpr std::int64_t kRequestSeconds = 600;
+
+// Engine
+inline constexpr std::size_t kEngineWaiting = 8'192;
+inline constexpr std::size_t kEngineRunning = 64;
+
+// Files
+inline constexpr std::size_t kGgufMetadataEntries = 65'536;
+inline constexpr std::size_t kGgufTensors = 1'048'576;
+inline constexpr std::size_t kGgufStringBytes = 64 * 1024 * 1024;
+inline constexpr std::size_t kGgufArrayEntries = 16 * 1024 * 1024;
+inline constexpr std::size_t kTokenizerFileBytes = 256 * 1024 * 1024;
+inline constexpr std::size_t kConfigFileBytes = 4 * 1024 * 1024;
+
+struct Limit {
+    std::string_view name;   ///< "http.header"
+    std::uint64_t value;
+    std::string_view unit;   ///< "bytes", "s", "count"
+    std::string_view what;   ///< What happens beyond it.
+};
+
+/// All of the above, in the order of the file.
+[[nodiscard]] std::span<const Limit> all();
+
+}  // namespace sluice::limits

@@ -1,0 +1,60 @@
+#pragma once
+
+// What goes into the engine and what comes out, as plain data.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/sampling_params.h"
+
+namespace sluice::engine {
+
+struct Request {
+    std::string id;  ///< Unique among live requests.
+    std::vector<TokenId> input_ids;
+    SamplingParams sampling;
+    std::vector<TokenId> resume_output_ids;  ///< Taken as already drawn; sampling goes on after them.
+    bool return_logprobs = false;
+    std::uint32_t top_logprobs = 0;
+    std::int64_t logprob_start = -1;  ///< First input position whose log-probability is wanted.
+    std::int32_t priority = 0;        ///< Higher is admitted first.
+    std::string salt;                 ///< Prefixes are shared only between equal salts.
+};
+
+struct TokenLogprob {
+    TokenId token = 0;
+    float logprob = 0.0F;
+    bool operator==(const TokenLogprob&) const = default;
+};
+
+struct PositionLogprobs {
+    TokenLogprob chosen;
+    std::vector<TokenLogprob> top;
+    bool operator==(const PositionLogprobs&) const = default;
+};
+
+enum class Finish : std::uint8_t { kStop, kLength, kAborted, kFailed };
+
+/// Progress of one request after a step. Without tokens it only says that prefill moved on.
+struct Output {
+    std::vector<TokenId> tokens;
+    std::vector<PositionLogprobs> logprobs;        ///< One per token if asked for.
+    std::vector<PositionLogprobs> input_logprobs;  ///< With the first token if asked for.
+    std::uint64_t prompt_tokens = 0;
+    std::uint64_t cached_tokens = 0;
+    std::uint64_t completion_tokens = 0;  ///< Those of resume_output_ids included.
+    std::uint64_t computed_tokens = 0;
+    std::optional<Finish> finish;
+    std::optional<TokenId> matched_stop;
+    std::string message;  ///< For kFailed.
+};
+
+/// Called on the engine's thread, after the step that caused it; must not block.
+using OutputSink = std::function<void(const Output&)>;
+
+}  // namespace sluice::engine
