@@ -47,10 +47,10 @@ inline constexpr std::size_t kTokenizerFileBytes = 256 * 1024 * 1024;
 inline constexpr std::size_t kConfigFileBytes = 4 * 1024 * 1024;
 
 struct Limit {
-    std::string_view name;   ///< "http.header"
+    std::string_view name;  ///< "http.header"
     std::uint64_t value;
-    std::string_view unit;   ///< "bytes", "s", "count"
-    std::string_view what;   ///< What happens beyond it.
+    std::string_view unit;  ///< "bytes", "s", "count"
+    std::string_view what;  ///< What happens beyond it.
 };
 
 /// All of the above, in the order of the file.

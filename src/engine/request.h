@@ -18,7 +18,8 @@ struct Request {
     std::string id;  ///< Unique among live requests.
     std::vector<TokenId> input_ids;
     SamplingParams sampling;
-    std::vector<TokenId> resume_output_ids;  ///< Taken as already drawn; sampling goes on after them.
+    std::vector<TokenId>
+        resume_output_ids;  ///< Taken as already drawn; sampling goes on after them.
     bool return_logprobs = false;
     std::uint32_t top_logprobs = 0;
     std::int64_t logprob_start = -1;  ///< First input position whose log-probability is wanted.

@@ -53,7 +53,7 @@ using HttpHandler = std::function<void(std::shared_ptr<HttpExchange>)>;
 struct HttpServerOptions {
     std::string address = "127.0.0.1";
     std::uint16_t port = 0;  ///< 0 takes a free one.
-    int listen_fd = -1;      ///< A listening socket made by a parent process; replaces address, port.
+    int listen_fd = -1;  ///< A listening socket made by a parent process; replaces address, port.
     std::size_t header_bytes = limits::kHeaderBytes;
     std::size_t body_bytes = limits::kBodyBytes;
     std::size_t connections = limits::kConnections;

@@ -32,7 +32,8 @@ public:
                                     const std::function<void(const Event&)>& on_event);
 
 private:
-    Result<void> take_line(std::string_view line, const std::function<void(const Event&)>& on_event);
+    Result<void> take_line(std::string_view line,
+                           const std::function<void(const Event&)>& on_event);
 
     std::string line_;
     Event event_;

@@ -1,0 +1,67 @@
+#pragma once
+
+// Zeroed memory that starts on a cache line, for anything a vector load touches.
+
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <span>
+
+namespace sluice::tensor {
+
+class AlignedBuffer {
+public:
+    static constexpr std::size_t kAlignment = 64;
+
+    AlignedBuffer() = default;
+    explicit AlignedBuffer(std::size_t bytes) : size_(bytes) {
+        if (bytes == 0) return;
+        const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+        data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+        if (!data_) throw std::bad_alloc();
+        std::memset(data_.get(), 0, rounded);
+    }
+
+    [[nodiscard]] std::byte* data() { return data_.get(); }
+    [[nodiscard]] const std::byte* data() const { return data_.get(); }
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+    template <class T>
+    [[nodiscard]] std::span<T> as() {
+        return {reinterpret_cast<T*>(data_.get()), size_ / sizeof(T)};
+    }
+    template <class T>
+    [[nodiscard]] std::span<const T> as() const {
+        return {reinterpret_cast<const T*>(data_.get()), size_ / sizeof(T)};
+    }
+
+private:
+    struct Free {
+        void operator()(std::byte* data) const { std::free(data); }
+    };
+    std::unique_ptr<std::byte, Free> data_;
+    std::size_t size_ = 0;
+};
+
+/// A row-major f32 array, zeroed.
+class FloatBuffer {
+public:
+    FloatBuffer() = default;
+    explicit FloatBuffer(std::size_t count) : buffer_(count * sizeof(float)), size_(count) {}
+
+    [[nodiscard]] float* data() { return reinterpret_cast<float*>(buffer_.data()); }
+    [[nodiscard]] const float* data() const {
+        return reinterpret_cast<const float*>(buffer_.data());
+    }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] float& operator[](std::size_t index) { return data()[index]; }
+    [[nodiscard]] const float& operator[](std::size_t index) const { return data()[index]; }
+
+private:
+    AlignedBuffer buffer_;
+    std::size_t size_ = 0;
+};
+
+}  // namespace sluice::tensor

@@ -1,0 +1,38 @@
+#pragma once
+
+// Attention of multi-head latent attention (MLA) in the absorbed form, over a paged cache.
+//
+// The cache holds one row per position: `latent` values shared by all heads, then `rope` rotated
+// values. A query head is a vector of the same width, so a score is one dot product with the row,
+// and the output is the weighted sum of latents.
+//
+// Order (docs/exactness.md, rule 7): positions are cut into splits of 256 by absolute position, each
+// split has its own maximum, and splits are combined in ascending order by the same code even if
+// there is only one. So a query's bits depend on its position and the cache's bytes alone.
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace sluice::tensor {
+
+inline constexpr std::size_t kAttentionSplit = 256;  ///< Positions.
+
+struct MlaShape {
+    std::size_t heads = 0;
+    std::size_t latent = 0;          ///< Multiple of 16.
+    std::size_t rope = 0;            ///< Multiple of 16.
+    std::size_t page_positions = 0;  ///< Positions in a page; divides kAttentionSplit.
+    float scale = 1.0F;              ///< Multiplies every score.
+
+    [[nodiscard]] std::size_t width() const { return latent + rope; }
+    /// Floats of scratch that one call needs.
+    [[nodiscard]] std::size_t scratch() const { return heads * kAttentionSplit; }
+};
+
+/// `query` [heads][width], `pages[i]` the first row of page i (rows of `width` floats, 64-byte
+/// aligned), `positions` ≥ 1 the rows to read, `out` [heads][latent].
+void mla_attention(const MlaShape& shape, const float* query, std::span<const float* const> pages,
+                   std::size_t positions, float* out, std::span<float> scratch);
+
+}  // namespace sluice::tensor

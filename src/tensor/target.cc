@@ -1,0 +1,104 @@
+#include "tensor/target.h"
+
+#include <fmt/format.h>
+#include <hwy/highway.h>
+#include <hwy/targets.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+
+namespace sluice::tensor {
+namespace {
+
+std::atomic<int> chosen{-1};
+
+bool cpu_has_vnni() {
+#if HWY_ARCH_X86
+    return __builtin_cpu_supports("avx512vnni") != 0;
+#else
+    return false;
+#endif
+}
+
+std::int64_t highway_mask(Target target) {
+    switch (target) {
+        case Target::kAvx2: return HWY_AVX2;
+        case Target::kAvx512:
+        case Target::kAvx512Vnni: return HWY_AVX3;
+        case Target::kNeon: return HWY_NEON;
+    }
+    return 0;
+}
+
+}  // namespace
+
+std::string_view to_string(Target target) {
+    switch (target) {
+        case Target::kAvx2: return "avx2";
+        case Target::kAvx512: return "avx512";
+        case Target::kAvx512Vnni: return "avx512vnni";
+        case Target::kNeon: return "neon";
+    }
+    return "unknown";
+}
+
+std::vector<Target> available_targets() {
+    static const std::int64_t supported = hwy::SupportedTargets();
+    std::vector<Target> targets;
+    for (const Target target :
+         {Target::kNeon, Target::kAvx2, Target::kAvx512, Target::kAvx512Vnni}) {
+        if ((supported & HWY_TARGETS & highway_mask(target)) == 0) continue;
+        if (target == Target::kAvx512Vnni && !cpu_has_vnni()) continue;
+        targets.push_back(target);
+    }
+    return targets;
+}
+
+Result<void> use_target(Target target) {
+    const auto available = available_targets();
+    if (std::ranges::find(available, target) == available.end()) {
+        return std::unexpected(Error::unsupported(
+            fmt::format("this machine cannot run target '{}'", to_string(target)),
+            "SLUICE_TARGET"));
+    }
+    hwy::SetSupportedTargetsForTest(highway_mask(target));
+    hwy::GetChosenTarget().Update(hwy::SupportedTargets());
+    chosen.store(static_cast<int>(target), std::memory_order_release);
+    return {};
+}
+
+Result<Target> select_target() {
+    const auto available = available_targets();
+    if (available.empty()) {
+        return std::unexpected(Error::unsupported(
+            "the native engine needs AVX2 with FMA (x86-64) or NEON (AArch64)", "cpu"));
+    }
+    Target target = available.back();
+    if (const char* wanted = std::getenv("SLUICE_TARGET"); wanted != nullptr && *wanted != '\0') {
+        const auto match =
+            std::ranges::find_if(available, [&](Target each) { return to_string(each) == wanted; });
+        if (match == available.end()) {
+            std::string names;
+            for (const Target each : available) names += fmt::format(" {}", to_string(each));
+            return std::unexpected(Error::unsupported(
+                fmt::format("'{}' is not one of this machine's targets:{}", wanted, names),
+                "SLUICE_TARGET"));
+        }
+        target = *match;
+    }
+    if (auto used = use_target(target); !used) return std::unexpected(used.error());
+    return target;
+}
+
+Target current_target() {
+    if (const int target = chosen.load(std::memory_order_acquire); target >= 0) {
+        return static_cast<Target>(target);
+    }
+    const auto available = available_targets();
+    const Target best = available.empty() ? Target::kAvx2 : available.back();
+    if (!available.empty()) static_cast<void>(use_target(best));
+    return best;
+}
+
+}  // namespace sluice::tensor
