@@ -30,6 +30,12 @@ HWY_INLINE float dot_row(const float* a, const float* b, std::size_t width) {
     return tree_sum(lanes);
 }
 
+HWY_INLINE const float* row_at(const MlaShape& shape, const PagedRows& pages,
+                               std::size_t position) {
+    return pages.base + pages.index[position / shape.page_positions] * pages.stride +
+           position % shape.page_positions * shape.width();
+}
+
 // scores[i] = e^(scores[i] − largest); returns their sum. `count` ≤ 256; the rest of the last group of
 // 16 is overwritten.
 HWY_INLINE float exp_scores(float* scores, std::size_t count, float largest) {
@@ -51,7 +57,7 @@ HWY_INLINE float exp_scores(float* scores, std::size_t count, float largest) {
 }
 
 // Folds one split of one head into its running state and output.
-HWY_INLINE void fold_split(const MlaShape& shape, std::span<const float* const> pages,
+HWY_INLINE void fold_split(const MlaShape& shape, const PagedRows& pages,
                            std::size_t begin, std::size_t count, float* scores, SoftmaxState& state,
                            float* out) {
     const Floats d;
@@ -66,8 +72,7 @@ HWY_INLINE void fold_split(const MlaShape& shape, std::span<const float* const> 
         for (FloatVec& lane : split) lane = hn::Zero(d);
         for (std::size_t i = 0; i < count; ++i) {
             const std::size_t position = begin + i;
-            const float* row = pages[position / shape.page_positions] +
-                               position % shape.page_positions * shape.width();
+            const float* row = row_at(shape, pages, position);
             const FloatVec weight = hn::Set(d, scores[i]);
             for (std::size_t v = 0; v < kGroup; ++v)
                 split[v] = hn::MulAdd(weight, hn::LoadU(d, row + j + v * kLanes), split[v]);
@@ -83,7 +88,7 @@ HWY_INLINE void fold_split(const MlaShape& shape, std::span<const float* const> 
 }
 
 HWY_ATTR void mla_attention_kernel(const MlaShape& shape, const float* query,
-                                   std::span<const float* const> pages, std::size_t positions,
+                                   const PagedRows& pages, std::size_t positions,
                                    float* out, float* scratch, SoftmaxState* states) {
     const std::size_t width = shape.width();
     std::fill(out, out + shape.heads * shape.latent, 0.0F);
@@ -91,8 +96,7 @@ HWY_ATTR void mla_attention_kernel(const MlaShape& shape, const float* query,
         const std::size_t count = std::min(kAttentionSplit, positions - begin);
         for (std::size_t i = 0; i < count; ++i) {
             const std::size_t position = begin + i;
-            const float* row =
-                pages[position / shape.page_positions] + position % shape.page_positions * width;
+            const float* row = row_at(shape, pages, position);
             for (std::size_t head = 0; head < shape.heads; ++head)
                 scratch[head * kAttentionSplit + i] =
                     dot_row(query + head * width, row, width) * shape.scale;
@@ -114,10 +118,10 @@ namespace sluice::tensor {
 
 HWY_EXPORT(mla_attention_kernel);
 
-void mla_attention(const MlaShape& shape, const float* query, std::span<const float* const> pages,
+void mla_attention(const MlaShape& shape, const float* query, const PagedRows& pages,
                    std::size_t positions, float* out, std::span<float> scratch) {
     constexpr std::size_t kHeadsAtOnce = 64;
-    SLUICE_ASSERT(positions > 0 && positions <= pages.size() * shape.page_positions);
+    SLUICE_ASSERT(positions > 0 && positions <= pages.index.size() * shape.page_positions);
     SLUICE_ASSERT(shape.latent % kReductionLanes == 0 && shape.rope % kReductionLanes == 0);
     SLUICE_ASSERT(kAttentionSplit % shape.page_positions == 0);
     SLUICE_ASSERT(scratch.size() >= shape.scratch());

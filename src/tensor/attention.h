@@ -30,9 +30,15 @@ struct MlaShape {
     [[nodiscard]] std::size_t scratch() const { return heads * kAttentionSplit; }
 };
 
-/// `query` [heads][width], `pages[i]` the first row of page i (rows of `width` floats, 64-byte
-/// aligned), `positions` ≥ 1 the rows to read, `out` [heads][latent].
-void mla_attention(const MlaShape& shape, const float* query, std::span<const float* const> pages,
+/// Rows of one sequence and layer, scattered over pages: page i starts at base + index[i] · stride.
+struct PagedRows {
+    const float* base = nullptr;
+    std::size_t stride = 0;  ///< Floats from one page to the next.
+    std::span<const std::uint32_t> index;
+};
+
+/// `query` [heads][width], `positions` ≥ 1 the rows to read, `out` [heads][latent].
+void mla_attention(const MlaShape& shape, const float* query, const PagedRows& pages,
                    std::size_t positions, float* out, std::span<float> scratch);
 
 }  // namespace sluice::tensor

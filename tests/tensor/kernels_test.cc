@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <random>
 
 #include "tensor/attention.h"
@@ -150,14 +151,14 @@ TEST_P(KernelsTest, AttentionHasTheBitsOfItsSpecificationAtEveryLength) {
     FloatBuffer cache(pages * 64 * shape.width());
     const auto values = random_floats(kPositions * shape.width(), 11);
     std::ranges::copy(values, cache.data());
-    std::vector<const float*> page_starts;
-    for (std::size_t page = 0; page < pages; ++page)
-        page_starts.push_back(cache.data() + page * 64 * shape.width());
+    std::vector<std::uint32_t> order(pages);
+    std::iota(order.begin(), order.end(), 0U);
+    const PagedRows paged{.base = cache.data(), .stride = 64 * shape.width(), .index = order};
     const auto query = random_floats(shape.heads * shape.width(), 12);
     std::vector<float> scratch(shape.scratch());
     for (const std::size_t positions : {1U, 2U, 15U, 16U, 63U, 64U, 65U, 255U, 256U, 257U, 600U}) {
         std::vector<float> out(shape.heads * shape.latent);
-        mla_attention(shape, query.data(), page_starts, positions, out.data(), scratch);
+        mla_attention(shape, query.data(), paged, positions, out.data(), scratch);
         const auto expected = reference::mla_attention(
             shape, query, std::span(values).first(positions * shape.width()));
         EXPECT_EQ(bits(out), bits(expected)) << positions;

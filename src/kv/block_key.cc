@@ -1,0 +1,38 @@
+#include "kv/block_key.h"
+
+#include <array>
+
+namespace sluice::kv {
+
+BlockKey root_key(const BlockKeyRoot& root) {
+    Sha256 hash;
+    const auto field = [&hash](std::string_view text) {
+        hash.update_u64(text.size()).update(text);
+    };
+    field("sluice kv root 1");
+    field(root.fingerprint);
+    field(root.numerics_id);
+    field(root.component);
+    hash.update_u64(root.shard);
+    field(root.layout);
+    field(root.dtype);
+    hash.update_u64(root.block_tokens);
+    field(root.salt);
+    return hash.finish();
+}
+
+BlockKey child_key(const BlockKey& parent, std::span<const TokenId> tokens) {
+    Sha256 hash;
+    hash.update(std::as_bytes(std::span(parent)));
+    hash.update_u64(tokens.size());
+    for (const TokenId token : tokens) {
+        const auto value = static_cast<std::uint32_t>(token);
+        const std::array<std::uint8_t, 4> bytes = {
+            static_cast<std::uint8_t>(value), static_cast<std::uint8_t>(value >> 8),
+            static_cast<std::uint8_t>(value >> 16), static_cast<std::uint8_t>(value >> 24)};
+        hash.update(std::as_bytes(std::span(bytes)));
+    }
+    return hash.finish();
+}
+
+}  // namespace sluice::kv
