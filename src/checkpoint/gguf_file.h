@@ -16,7 +16,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -27,13 +26,10 @@ namespace sluice::checkpoint {
 /// Element types the engine computes with; every other type is kOther.
 enum class DataType : std::uint8_t { kF32, kF16, kBf16, kQ8_0, kOther };
 
-/// The name a ggml type number has in the field ("q8_0", "q4_K"), or "type 77" if unknown.
-[[nodiscard]] std::string type_name(std::uint32_t raw_type);
-
 struct TensorView {
     std::string_view name;
     DataType type = DataType::kOther;
-    std::uint32_t raw_type = 0;  ///< As in the file; see type_name().
+    std::uint32_t raw_type = 0;  ///< As in the file; see gguf_types.h.
     /// ggml order: shape[0] is the contiguous dimension. 1 to 4 dimensions, none of them zero.
     std::vector<std::uint64_t> shape;
     /// Empty only where the size of `raw_type` is unknown.
@@ -42,16 +38,17 @@ struct TensorView {
     [[nodiscard]] std::uint64_t elements() const;
 };
 
-/// One metadata entry, for people: a type ("string", "array of u32") and a text cut to a line.
+/// One metadata entry, described for people. The text is valid UTF-8 without control characters.
 struct MetadataEntry {
-    std::string_view key;
-    std::string type;
-    std::string text;
+    std::string key;                 ///< Unprintable bytes escaped.
+    std::string type;                ///< "string", "array of u32"
+    std::string text;                ///< Cut to a line.
+    std::span<const std::byte> raw;  ///< Type number and value as they stand in the file.
 };
 
 class GgufFile {
 public:
-    /// Maps and checks the file. Error messages name the path and what is wrong where.
+    /// Maps and checks the file. An error's place is the path and then the place in the file.
     [[nodiscard]] static Result<GgufFile> open(const std::filesystem::path& path);
     /// The same from memory, which the caller keeps alive and unchanged.
     [[nodiscard]] static Result<GgufFile> parse(std::span<const std::byte> bytes);
@@ -84,7 +81,7 @@ public:
     [[nodiscard]] std::uint64_t alignment() const { return alignment_; }
     /// The whole file.
     [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
-    /// Everything before the tensor data: magic, counts, metadata, tensor directory.
+    /// Magic, counts, metadata and tensor directory, without the padding before the tensor data.
     [[nodiscard]] std::span<const std::byte> header() const { return bytes_.first(header_bytes_); }
 
 private:
@@ -96,6 +93,7 @@ private:
         std::uint32_t type = 0;
         std::uint32_t element_type = 0;  ///< Arrays only.
         std::uint64_t count = 1;
+        std::span<const std::byte> raw;      ///< From the type field on.
         std::span<const std::byte> payload;  ///< Without type and count fields.
     };
 
@@ -108,8 +106,9 @@ private:
     std::size_t header_bytes_ = 0;
     std::vector<Value> values_;
     std::vector<TensorView> tensors_;
-    std::unordered_map<std::string_view, std::size_t> value_index_;
-    std::unordered_map<std::string_view, std::size_t> tensor_index_;
+    // Indices sorted by name, not hash tables: a hostile file must not choose the cost of a look-up.
+    std::vector<std::uint32_t> values_by_key_;
+    std::vector<std::uint32_t> tensors_by_name_;
 };
 
 }  // namespace sluice::checkpoint

@@ -69,7 +69,10 @@ struct HyperParameters {
     std::string tokenizer_pre;    ///< "deepseek-v3"; empty if absent.
 
     [[nodiscard]] std::uint32_t key_length() const { return nope + rope; }
-    [[nodiscard]] bool is_moe_layer(std::uint32_t layer) const { return layer >= dense_layers; }
+    /// MTP layers count on from `layers`.
+    [[nodiscard]] bool is_moe_layer(std::uint32_t layer) const {
+        return expert_count > 0 && layer >= dense_layers;
+    }
 
     bool operator==(const HyperParameters&) const = default;
 };
