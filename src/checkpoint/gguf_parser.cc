@@ -78,9 +78,8 @@ private:
         value_count_ = cursor_.read<std::uint64_t>();
         if (magic != kMagic)
             return corrupt("this is not a GGUF file: its magic is missing", "header");
-        if (Checked supported = check_version(); !supported) return supported;
         if (cursor_.failed()) return truncated("header");
-        return {};
+        return check_version();
     }
 
     Checked check_version() const {
