@@ -251,9 +251,9 @@ private:
                                        offset, file_.alignment_),
                            tensor_place(tensor));
         }
-        const std::uint64_t available =
-            file_.bytes_.size() > data_start_ ? file_.bytes_.size() - data_start_ : 0;
-        if (offset > available || *size > available - offset) {
+        const std::uint64_t end = file_.bytes_.size();
+        const std::uint64_t available = end > data_start_ ? end - data_start_ : 0;
+        if (end < data_start_ || offset > available || *size > available - offset) {
             return corrupt(fmt::format("its data ({} bytes at offset {}) goes past the end of the "
                                        "file, which has {} bytes of tensor data",
                                        *size, offset, available),

@@ -209,6 +209,13 @@ TEST(GgufHostileTest, TensorDataOutsideTheFileIsRefused) {
     expect_text(error_of(at(8)), "not a multiple of the alignment");
 }
 
+TEST(GgufHostileTest, AFileCutInThePaddingBeforeDataOfUnknownSizeIsRefused) {
+    std::vector<std::byte> bytes = GgufBuilder().add_tensor("t", 250, {4}, {}).build();
+    EXPECT_TRUE(GgufFile::parse(bytes).has_value());
+    bytes.pop_back();
+    expect_text(error_of(bytes), "past the end");
+}
+
 TEST(GgufHostileTest, OverlappingTensorsAreRefused) {
     const std::vector<float> weights(16, 1.0F);
     expect_text(error_of(GgufBuilder()
