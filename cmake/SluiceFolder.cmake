@@ -34,6 +34,9 @@ function(sluice_test NAME)
     target_compile_definitions(${NAME}_test PRIVATE SLUICE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                                     SLUICE_BINARY_DIR="${CMAKE_BINARY_DIR}")
     target_link_libraries(${NAME}_test PRIVATE sluice_${NAME} GTest::gmock GTest::gtest_main)
+    if(TARGET sluice_test_support)
+        target_link_libraries(${NAME}_test PRIVATE sluice_test_support)
+    endif()
     target_precompile_headers(${NAME}_test PRIVATE <gtest/gtest.h> <expected> <functional> <map>
                               <memory> <string> <string_view> <vector>)
     gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60

@@ -43,8 +43,19 @@ inline constexpr std::size_t kGgufMetadataEntries = 65'536;
 inline constexpr std::size_t kGgufTensors = 1'048'576;
 inline constexpr std::size_t kGgufStringBytes = 64 * 1024 * 1024;
 inline constexpr std::size_t kGgufArrayEntries = 16 * 1024 * 1024;
+inline constexpr std::size_t kGgufNameBytes = 65'535;
+inline constexpr std::size_t kGgufAlignment = 1024 * 1024;
 inline constexpr std::size_t kTokenizerFileBytes = 256 * 1024 * 1024;
 inline constexpr std::size_t kConfigFileBytes = 4 * 1024 * 1024;
+
+// What a checkpoint may say its model is
+inline constexpr std::size_t kModelVocabulary = 4 * 1024 * 1024;
+inline constexpr std::size_t kModelContextTokens = 64 * 1024 * 1024;
+inline constexpr std::size_t kModelLayers = 1'024;
+inline constexpr std::size_t kModelHeads = 1'024;
+inline constexpr std::size_t kModelWidth = 65'536;
+inline constexpr std::size_t kModelFeedForward = 1024 * 1024;
+inline constexpr std::size_t kModelExperts = 4'096;
 
 struct Limit {
     std::string_view name;  ///< "http.header"
