@@ -33,7 +33,7 @@ function(sluice_test NAME)
     target_include_directories(${NAME}_test PRIVATE ${CMAKE_SOURCE_DIR})
     target_compile_definitions(${NAME}_test PRIVATE SLUICE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
                                                     SLUICE_BINARY_DIR="${CMAKE_BINARY_DIR}")
-    target_link_libraries(${NAME}_test PRIVATE sluice_${NAME} GTest::gmock GTest::gtest_main)
+    target_link_libraries(${NAME}_test PRIVATE sluice_${NAME} Boost::json GTest::gmock GTest::gtest_main)
     if(TARGET sluice_test_support)
         target_link_libraries(${NAME}_test PRIVATE sluice_test_support)
     endif()

@@ -44,8 +44,10 @@ void ThreadTeam::start(Call call, const void* context) {
 void ThreadTeam::wait() {
     for (int spins = 0; pending_.load(std::memory_order_acquire) != 0; ++spins) {
         // A member without a core of its own gets this one.
-        if (spins < kSpins) pause_briefly();
-        else sched_yield();
+        if (spins < kSpins)
+            pause_briefly();
+        else
+            sched_yield();
     }
 }
 

@@ -30,9 +30,9 @@ public:
     template <class Work>
     void run(const Work& work) {
         if (members_.empty()) return work(std::size_t{0});
-        start([](const void* context, std::size_t member) {
-            (*static_cast<const Work*>(context))(member);
-        }, &work);
+        start([](const void* context,
+                 std::size_t member) { (*static_cast<const Work*>(context))(member); },
+              &work);
         work(std::size_t{0});
         wait();
     }

@@ -57,9 +57,8 @@ HWY_INLINE float exp_scores(float* scores, std::size_t count, float largest) {
 }
 
 // Folds one split of one head into its running state and output.
-HWY_INLINE void fold_split(const MlaShape& shape, const PagedRows& pages,
-                           std::size_t begin, std::size_t count, float* scores, SoftmaxState& state,
-                           float* out) {
+HWY_INLINE void fold_split(const MlaShape& shape, const PagedRows& pages, std::size_t begin,
+                           std::size_t count, float* scores, SoftmaxState& state, float* out) {
     const Floats d;
     float largest = -HUGE_VALF;
     for (std::size_t i = 0; i < count; ++i) largest = std::max(largest, scores[i]);
@@ -88,8 +87,8 @@ HWY_INLINE void fold_split(const MlaShape& shape, const PagedRows& pages,
 }
 
 HWY_ATTR void mla_attention_kernel(const MlaShape& shape, const float* query,
-                                   const PagedRows& pages, std::size_t positions,
-                                   float* out, float* scratch, SoftmaxState* states) {
+                                   const PagedRows& pages, std::size_t positions, float* out,
+                                   float* scratch, SoftmaxState* states) {
     const std::size_t width = shape.width();
     std::fill(out, out + shape.heads * shape.latent, 0.0F);
     for (std::size_t begin = 0; begin < positions; begin += kAttentionSplit) {

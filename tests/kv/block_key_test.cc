@@ -5,8 +5,14 @@
 namespace sluice::kv {
 namespace {
 
-const BlockKeyRoot kRoot{.fingerprint = "f", .numerics_id = "n", .component = "mla", .shard = 0,
-                         .layout = "l", .dtype = "f32", .block_tokens = 64, .salt = "s"};
+const BlockKeyRoot kRoot{.fingerprint = "f",
+                         .numerics_id = "n",
+                         .component = "mla",
+                         .shard = 0,
+                         .layout = "l",
+                         .dtype = "f32",
+                         .block_tokens = 64,
+                         .salt = "s"};
 
 TEST(BlockKeyTest, EveryPartOfTheRootChangesTheKey) {
     std::set<BlockKey> keys = {root_key(kRoot)};
@@ -47,7 +53,7 @@ TEST(BlockKeyTest, AChildDependsOnItsParentAndOnEachOfItsTokens) {
 
 // Keys outlive processes and travel between them, so a change of the scheme must be seen.
 TEST(BlockKeyTest, TheSchemeIsPinned) {
-    EXPECT_EQ(to_hex(child_key(root_key(kRoot), std::vector<TokenId>{1, 2, 3})), 
+    EXPECT_EQ(to_hex(child_key(root_key(kRoot), std::vector<TokenId>{1, 2, 3})),
               "2be2221bbb58f8d7a4e80ce9049caf26fa3cf7555f168a0a15b5cf40788cf598");
 }
 

@@ -1,0 +1,97 @@
+#pragma once
+
+// The engine's paged KV memory, and the prefixes that stay in it after their sequences ended.
+//
+// A block is `block_tokens` rows per layer. A block is free, held by sequences (a reference count),
+// or kept: unheld but sealed under a key, so that a later sequence with the same prefix can take it
+// instead of computing. Kept blocks are the reserve that allocation draws on, the longest unused
+// first; a sequence gives its blocks back tail first, so prefixes outlive their endings.
+//
+// Not thread-safe: it belongs to the engine's thread.
+
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "base/error.h"
+#include "kv/block_key.h"
+
+namespace sluice::engine {
+
+using BlockIndex = std::uint32_t;
+
+class KvPool {
+public:
+    struct Shape {
+        std::size_t blocks = 0;
+        std::size_t block_tokens = 64;
+        std::size_t layers = 0;
+        std::size_t row_floats = 0;
+    };
+
+    /// Reserves address space for all blocks; the system fills it with zeroed pages as they are used.
+    [[nodiscard]] static Result<KvPool> create(const Shape& shape);
+    KvPool(KvPool&&) noexcept = default;
+    KvPool& operator=(KvPool&&) noexcept = default;
+
+    [[nodiscard]] const Shape& shape() const { return shape_; }
+    /// Free and kept blocks: what `allocate` can still give.
+    [[nodiscard]] std::size_t available() const { return free_.size() + kept_.size(); }
+    [[nodiscard]] std::size_t held() const { return shape_.blocks - available(); }
+    [[nodiscard]] std::size_t kept() const { return kept_.size(); }
+    [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
+
+    /// A block with one holder and undefined content; nothing if every block is held.
+    [[nodiscard]] std::optional<BlockIndex> allocate();
+
+    /// The longest run of blocks sealed under the first of `keys`, each with one more holder.
+    [[nodiscard]] std::vector<BlockIndex> take_prefix(std::span<const kv::BlockKey> keys);
+
+    /// Names a full block, so that others may take it. Keeps the first block of a name; equal keys
+    /// mean equal bytes.
+    void seal(BlockIndex block, const kv::BlockKey& key);
+
+    /// Ends one holder of each of a sequence's blocks.
+    void release(std::span<const BlockIndex> blocks);
+
+    /// Forgets every kept block.
+    void clear_kept();
+
+    /// First row of `block` in `layer`.
+    [[nodiscard]] float* page(std::size_t layer, BlockIndex block);
+    /// Where layer `layer` of block 0 starts, and the distance to the same layer of block 1, in floats.
+    [[nodiscard]] const float* layer_base(std::size_t layer) const;
+    [[nodiscard]] std::size_t block_stride() const {
+        return shape_.layers * shape_.block_tokens * shape_.row_floats;
+    }
+
+private:
+    struct Unmap {
+        std::size_t bytes = 0;
+        void operator()(float* data) const;
+    };
+    struct Block {
+        std::uint32_t holders = 0;
+        std::optional<kv::BlockKey> key;
+        std::list<BlockIndex>::iterator kept;  ///< Valid while holders == 0 and key is set.
+    };
+    struct KeyHash {
+        std::size_t operator()(const kv::BlockKey& key) const;
+    };
+
+    KvPool(const Shape& shape, float* memory, std::size_t bytes);
+    void forget(BlockIndex block);
+
+    Shape shape_;
+    std::unique_ptr<float, Unmap> memory_;
+    std::vector<Block> blocks_;
+    std::vector<BlockIndex> free_;
+    std::list<BlockIndex> kept_;  ///< The longest unused in front.
+    std::unordered_map<kv::BlockKey, BlockIndex, KeyHash> sealed_;
+    std::uint64_t evictions_ = 0;
+};
+
+}  // namespace sluice::engine

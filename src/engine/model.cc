@@ -1,0 +1,36 @@
+#include "engine/model.h"
+
+#include <fmt/format.h>
+
+#include "tensor/math_constants.h"
+
+namespace sluice::engine {
+
+void Model::embed(TokenId token, std::span<float> out) const {
+    tensor::widen_row(embedding_type_, embedding_, parameters_.width,
+                      static_cast<std::size_t>(token), out);
+}
+
+std::string Model::numerics_id() const {
+    // The packing decides which arithmetic a matrix gets; the largest one stands for all.
+    return fmt::format("sluice-{}/{}/kv-f32", tensor::kArithmeticVersion,
+                       tensor::to_string(output_.type()));
+}
+
+std::size_t Model::weight_bytes() const {
+    const auto of = [](const FeedForward& block) {
+        return block.gate.bytes() + block.up.bytes() + block.down.bytes();
+    };
+    std::size_t bytes = output_.bytes() + embedding_.size();
+    for (const Layer& layer : layers_) {
+        bytes += layer.q_a.bytes() + layer.q_b.bytes() + layer.kv_a.bytes() + layer.output.bytes() +
+                 layer.router.bytes();
+        for (const auto& head : layer.k_b) bytes += head.bytes();
+        for (const auto& head : layer.v_b) bytes += head.bytes();
+        bytes += of(layer.dense) + of(layer.shared);
+        for (const FeedForward& expert : layer.experts) bytes += of(expert);
+    }
+    return bytes;
+}
+
+}  // namespace sluice::engine

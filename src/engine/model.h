@@ -1,0 +1,91 @@
+#pragma once
+
+// A model's weights, packed for the kernels and checked against its hyper-parameters. Immutable after
+// loading and shared by every sequence; the engine's forward pass only reads it.
+
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "checkpoint/gguf_file.h"
+#include "checkpoint/hyper_parameters.h"
+#include "tensor/packed_matrix.h"
+#include "tensor/rope.h"
+
+namespace sluice::engine {
+
+/// gate, up and down of one SwiGLU block.
+struct FeedForward {
+    tensor::PackedMatrix gate;
+    tensor::PackedMatrix up;
+    tensor::PackedMatrix down;
+};
+
+struct Layer {
+    std::vector<float> attention_norm;
+    std::vector<float> feed_forward_norm;
+
+    // Queries: through a low rank (q_a, q_a_norm, q_b) or directly (q_b alone, from the width).
+    tensor::PackedMatrix q_a;
+    std::vector<float> q_a_norm;
+    tensor::PackedMatrix q_b;
+    tensor::PackedMatrix kv_a;
+    std::vector<float> kv_a_norm;
+    std::vector<tensor::PackedMatrix> k_b;  ///< Per head: nope to latent.
+    std::vector<tensor::PackedMatrix> v_b;  ///< Per head: latent to value.
+    tensor::PackedMatrix output;
+
+    FeedForward dense;  ///< Dense layers only.
+
+    // MoE layers only.
+    tensor::PackedMatrix router;
+    std::vector<float> router_bias;
+    std::vector<FeedForward> experts;
+    FeedForward shared;
+};
+
+class Model {
+public:
+    /// Maps the file, checks every tensor's shape and packs it. An error names the tensor.
+    [[nodiscard]] static Result<std::shared_ptr<const Model>> load(
+        const std::filesystem::path& path);
+
+    [[nodiscard]] const checkpoint::HyperParameters& parameters() const { return parameters_; }
+    [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
+    [[nodiscard]] std::span<const Layer> layers() const { return layers_; }
+    [[nodiscard]] const std::vector<float>& output_norm() const { return output_norm_; }
+    [[nodiscard]] const tensor::PackedMatrix& output() const { return output_; }
+    [[nodiscard]] const tensor::RopeTable& rope() const { return rope_; }
+
+    /// Factor of every attention score: 1/√(key length), with YaRN's correction.
+    [[nodiscard]] float attention_scale() const { return attention_scale_; }
+
+    /// Widens the embedding of `token` into `out` (width values). `token` is in the vocabulary.
+    void embed(TokenId token, std::span<float> out) const;
+
+    /// Arithmetic version, weight packing and KV dtype: equal ids give equal bits.
+    [[nodiscard]] std::string numerics_id() const;
+
+    /// Packed weights in memory, in bytes.
+    [[nodiscard]] std::size_t weight_bytes() const;
+
+private:
+    friend class ModelLoader;
+    Model() = default;
+
+    std::unique_ptr<checkpoint::GgufFile> file_;  ///< Embeddings are read from the mapping.
+    checkpoint::HyperParameters parameters_;
+    std::string fingerprint_;
+    tensor::WeightType embedding_type_ = tensor::WeightType::kF32;
+    std::span<const std::byte> embedding_;
+    std::vector<Layer> layers_;
+    std::vector<float> output_norm_;
+    tensor::PackedMatrix output_;
+    tensor::RopeTable rope_;
+    float attention_scale_ = 1.0F;
+};
+
+}  // namespace sluice::engine

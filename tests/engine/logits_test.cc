@@ -1,0 +1,78 @@
+// The forward pass against PyTorch's f32 logits of the same weights (models/krill/README.md).
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+
+#include "engine/forward.h"
+#include "tests/engine/krill.h"
+
+namespace sluice::engine {
+namespace {
+
+struct Difference {
+    double nmse = 0;     ///< Σ (ours − theirs)² / Σ theirs²
+    double largest = 0;  ///< Over all positions and tokens.
+    std::size_t argmax_equal = 0;
+    std::size_t positions = 0;
+};
+
+Difference compare(std::span<const float> ours, std::span<const float> theirs,
+                   std::size_t vocabulary) {
+    Difference difference;
+    double error = 0;
+    double power = 0;
+    for (std::size_t i = 0; i < theirs.size(); ++i) {
+        const double delta = static_cast<double>(ours[i]) - theirs[i];
+        error += delta * delta;
+        power += static_cast<double>(theirs[i]) * theirs[i];
+        difference.largest = std::max(difference.largest, std::fabs(delta));
+    }
+    difference.nmse = error / power;
+    difference.positions = theirs.size() / vocabulary;
+    for (std::size_t row = 0; row < difference.positions; ++row) {
+        const auto at = [&](std::span<const float> logits) {
+            const auto part = logits.subspan(row * vocabulary, vocabulary);
+            return std::ranges::max_element(part) - part.begin();
+        };
+        difference.argmax_equal += at(ours) == at(theirs) ? 1 : 0;
+    }
+    return difference;
+}
+
+Difference compare_file(const std::filesystem::path& file, const std::string& name) {
+    const auto model = Model::load(file);
+    EXPECT_TRUE(model.has_value()) << model.error().to_string();
+    const krill::Reference reference = krill::reference(name);
+    const std::vector<float> logits = krill::all_logits(*model, reference.all_ids(), 512);
+    return compare(logits, reference.logits, (*model)->parameters().vocabulary);
+}
+
+TEST(LogitsTest, F32WeightsGiveTheReferencesLogitsAtEveryPosition) {
+    const auto file = checkpoint::GgufFile::open(test::krill_file("krill-f16.gguf"));
+    ASSERT_TRUE(file.has_value());
+    const auto path = test::write_temporary("krill-f32.gguf", test::widened_to_f32(*file));
+    for (const std::string name : {"story", "turns"}) {
+        const Difference difference = compare_file(path, name);
+        RecordProperty("largest_" + name, std::to_string(difference.largest));
+        EXPECT_LE(difference.largest, 1e-4) << name;
+    }
+}
+
+TEST(LogitsTest, F16WeightsStayWithinAMillionth) {
+    for (const std::string name : {"story", "turns"}) {
+        const Difference difference = compare_file(test::krill_file("krill-f16.gguf"), name);
+        EXPECT_LE(difference.nmse, 1e-6) << name;
+        EXPECT_EQ(difference.argmax_equal, difference.positions) << name;
+    }
+}
+
+TEST(LogitsTest, Q8WeightsStayWithinAThousandth) {
+    for (const std::string name : {"story", "turns"}) {
+        const Difference difference = compare_file(test::krill_file("krill-q8_0.gguf"), name);
+        EXPECT_LE(difference.nmse, 1e-3) << name;
+    }
+}
+
+}  // namespace
+}  // namespace sluice::engine
