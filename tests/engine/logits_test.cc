@@ -4,7 +4,9 @@
 #include <cmath>
 #include <fstream>
 
+#include "base/hash.h"
 #include "engine/forward.h"
+#include "tensor/target.h"
 #include "tests/engine/krill.h"
 
 namespace sluice::engine {
@@ -72,6 +74,31 @@ TEST(LogitsTest, Q8WeightsStayWithinAThousandth) {
         const Difference difference = compare_file(test::krill_file("krill-q8_0.gguf"), name);
         EXPECT_LE(difference.nmse, 1e-3) << name;
     }
+}
+
+std::string logits_digest(const std::string& file) {
+    Sha256 hash;
+    for (const std::string name : {"story", "turns"}) {
+        const auto ids = krill::reference(name).all_ids();
+        const std::vector<float> logits = krill::all_logits(krill::model(file), ids, 33, 2);
+        hash.update(std::as_bytes(std::span(logits)));
+    }
+    return to_hex(hash.finish());
+}
+
+// One digest for every build and every target: release, debug, sanitizers, AVX2, AVX-512, VNNI. A
+// change of these lines is a change of the arithmetic, and needs a new tensor::kArithmeticVersion.
+TEST(LogitsTest, TheirBitsAreTheCommittedOnesOnEveryTarget) {
+    for (const tensor::Target target : tensor::available_targets()) {
+        ASSERT_TRUE(tensor::use_target(target).has_value());
+        EXPECT_EQ(logits_digest("krill-f16.gguf"),
+                  "9357f6405cea66d6a6df3ad45a162857a3de9f79bfa95b563d7175f2901ec3c6")
+            << to_string(target);
+        EXPECT_EQ(logits_digest("krill-q8_0.gguf"),
+                  "538a5493798a451f51a243fc3502f52c442db4d176c09a418ae0434d86d52109")
+            << to_string(target);
+    }
+    ASSERT_TRUE(tensor::use_target(tensor::available_targets().back()).has_value());
 }
 
 }  // namespace

@@ -1,0 +1,356 @@
+#include "engine/engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace sluice::engine {
+namespace {
+
+bool in_vocabulary(TokenId token, std::uint32_t vocabulary) {
+    return token >= 0 && static_cast<std::uint32_t>(token) < vocabulary;
+}
+
+Result<void> check_tokens(std::span<const TokenId> tokens, std::uint32_t vocabulary,
+                          std::string_view name) {
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        if (in_vocabulary(tokens[i], vocabulary)) continue;
+        return std::unexpected(
+            Error(ErrorCode::kOutOfRange,
+                  fmt::format("token id {} is not in the vocabulary of {}", tokens[i], vocabulary),
+                  fmt::format("{}[{}]", name, i)));
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> model,
+                                               EngineOptions options) {
+    const auto bad = [](std::string_view name, std::size_t value, std::string_view what) {
+        return std::unexpected(Error(ErrorCode::kOutOfRange, fmt::format("{}, not {}", what, value),
+                                     std::string(name)));
+    };
+    if (options.threads < 1 || options.threads > 256)
+        return bad("threads", options.threads, "must be 1 to 256");
+    if (options.running_max < 1 || options.running_max > 4096)
+        return bad("running_max", options.running_max, "must be 1 to 4096");
+    if (options.step_tokens < options.running_max)
+        return bad("step_tokens", options.step_tokens, "must be at least running_max");
+    if (options.prefill_chunk < 1)
+        return bad("prefill_chunk", options.prefill_chunk, "must be at least 1");
+    if (options.pool_tokens < kBlockTokens || options.pool_tokens > (std::size_t{1} << 32))
+        return bad("pool_tokens", options.pool_tokens, "must be 64 to 2^32");
+    const checkpoint::HyperParameters& p = model->parameters();
+    auto pool = KvPool::create({.blocks = options.pool_tokens / kBlockTokens,
+                                .block_tokens = kBlockTokens,
+                                .layers = p.layers,
+                                .row_floats = std::size_t{p.kv_rank} + p.rope});
+    if (!pool) return std::unexpected(pool.error());
+    return std::unique_ptr<Engine>(
+        new Engine(std::move(model), std::move(options), std::move(*pool)));
+}
+
+Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool)
+    : model_(std::move(model)),
+      options_(std::move(options)),
+      key_root_{.fingerprint = model_->fingerprint(),
+                .numerics_id = model_->numerics_id(),
+                .component = "mla",
+                .shard = 0,
+                .layout = "layer-major rows",
+                .dtype = "f32",
+                .block_tokens = kBlockTokens,
+                .salt = {}},
+      team_(options_.threads),
+      pool_(std::move(pool)),
+      scheduler_(pool_, {.running_max = options_.running_max,
+                         .step_tokens = options_.step_tokens,
+                         .prefill_chunk = options_.prefill_chunk}),
+      forward_(model_, team_, options_.step_tokens),
+      scratch_(model_->parameters().vocabulary) {
+    if (model_->parameters().eos) end_tokens_.push_back(*model_->parameters().eos);
+    batch_.rows.reserve(options_.step_tokens);
+    batch_.block_tables.reserve(options_.running_max);
+    stats_.blocks = pool_.shape().blocks;
+}
+
+Engine::~Engine() { stop(); }
+
+std::size_t Engine::context_tokens() const {
+    return std::min<std::size_t>(model_->parameters().context_length,
+                                 pool_.shape().blocks * kBlockTokens);
+}
+
+Result<void> Engine::check(const Request& request) const {
+    const std::uint32_t vocabulary = model_->parameters().vocabulary;
+    const SamplingParams& sampling = request.sampling;
+    if (request.input_ids.empty())
+        return std::unexpected(Error::invalid("the prompt has no tokens", "input_ids"));
+    if (sampling.max_new_tokens == 0)
+        return std::unexpected(Error::invalid("must be at least 1", "max_new_tokens"));
+    if (request.input_ids.size() + sampling.max_new_tokens > context_tokens()) {
+        return std::unexpected(
+            Error(ErrorCode::kOutOfRange,
+                  fmt::format("the prompt has {} tokens and max_new_tokens is {}, together more "
+                              "than the context of {}",
+                              request.input_ids.size(), sampling.max_new_tokens, context_tokens()),
+                  "max_new_tokens"));
+    }
+    if (request.resume_output_ids.size() >= sampling.max_new_tokens)
+        return std::unexpected(Error::invalid("nothing is left to generate", "resume_output_ids"));
+    if (!(sampling.temperature >= 0.0F) || !std::isfinite(sampling.temperature))
+        return std::unexpected(Error::invalid("must be a number from 0", "temperature"));
+    if (!(sampling.repetition_penalty > 0.0F))
+        return std::unexpected(Error::invalid("must be above 0", "repetition_penalty"));
+    if (auto ok = check_tokens(request.input_ids, vocabulary, "input_ids"); !ok) return ok;
+    if (auto ok = check_tokens(request.resume_output_ids, vocabulary, "resume_output_ids"); !ok)
+        return ok;
+    if (auto ok = check_tokens(sampling.stop_token_ids, vocabulary, "stop_token_ids"); !ok)
+        return ok;
+    for (const auto& [token, bias] : sampling.logit_bias) {
+        if (!in_vocabulary(token, vocabulary) || !std::isfinite(bias))
+            return std::unexpected(
+                Error(ErrorCode::kOutOfRange,
+                      fmt::format("token id {} is not in the vocabulary of {}", token, vocabulary),
+                      "logit_bias"));
+    }
+    return {};
+}
+
+Result<void> Engine::submit(Request request, OutputSink sink) {
+    if (auto ok = check(request); !ok) return ok;
+    kv::BlockKeyRoot root = key_root_;
+    root.salt = request.salt;
+    Sampler sampler(request.sampling, end_tokens_, request.input_ids);
+    for (const TokenId token : request.resume_output_ids) sampler.accept(token);
+    std::vector<TokenId> tokens = request.input_ids;
+    tokens.insert(tokens.end(), request.resume_output_ids.begin(), request.resume_output_ids.end());
+    tokens.reserve(request.input_ids.size() + request.sampling.max_new_tokens);
+    const std::size_t prompt_tokens = request.input_ids.size();
+    auto sequence = std::make_unique<Sequence>(Sequence{.request = std::move(request),
+                                                        .sink = std::move(sink),
+                                                        .sampler = std::move(sampler),
+                                                        .tokens = std::move(tokens),
+                                                        .prompt_tokens = prompt_tokens,
+                                                        .blocks = {},
+                                                        .root = kv::root_key(root),
+                                                        .keys = {},
+                                                        .progress = {}});
+    {
+        const std::lock_guard lock(mutex_);
+        if (stopping_)
+            return std::unexpected(Error(ErrorCode::kUnavailable, "the engine is stopping"));
+        const std::size_t most = options_.running_max + options_.waiting_max;
+        if (live_.size() >= most) {
+            return std::unexpected(
+                Error(ErrorCode::kExhausted,
+                      fmt::format("{} requests are running or waiting, which is the limit", most)));
+        }
+        if (!live_.insert(sequence->request.id).second)
+            return std::unexpected(Error::invalid("a request with this id is live", "id"));
+        sequence->arrival = arrivals_++;
+        commands_.push_back({.sequence = std::move(sequence), .id = {}});
+    }
+    wake_.notify_one();
+    return {};
+}
+
+void Engine::abort(std::string id) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (!live_.contains(id)) return;
+        commands_.push_back({.sequence = nullptr, .id = std::move(id)});
+    }
+    wake_.notify_one();
+}
+
+void Engine::start() {
+    SLUICE_ASSERT(!thread_.joinable());
+    thread_ = std::thread([this] { run(); });
+}
+
+void Engine::stop() {
+    {
+        const std::lock_guard lock(mutex_);
+        stopping_ = true;
+    }
+    wake_.notify_one();
+    if (thread_.joinable()) thread_.join();
+    take_commands();
+    std::vector<std::string> left;
+    {
+        const std::lock_guard lock(mutex_);
+        left.assign(live_.begin(), live_.end());
+    }
+    for (const std::string& id : left) finish(id, Finish::kAborted);
+}
+
+void Engine::run() {
+    for (;;) {
+        {
+            std::unique_lock lock(mutex_);
+            wake_.wait(lock, [this] {
+                return stopping_ || !commands_.empty() || scheduler_.running() > 0 ||
+                       scheduler_.waiting() > 0;
+            });
+            if (stopping_) return;
+        }
+        step();
+    }
+}
+
+void Engine::take_commands() {
+    std::vector<Command> commands;
+    {
+        const std::lock_guard lock(mutex_);
+        commands.swap(commands_);
+    }
+    for (Command& command : commands) {
+        if (command.sequence) {
+            scheduler_.add(std::move(command.sequence));
+        } else {
+            finish(command.id, Finish::kAborted);
+        }
+    }
+}
+
+bool Engine::step() {
+    take_commands();
+    const std::vector<StepPart> parts = scheduler_.plan();
+    if (!parts.empty()) {
+        compute(parts);
+        ++steps_;
+    }
+    publish_stats();
+    if (parts.empty()) return false;
+    emit(parts);
+    return true;
+}
+
+void Engine::compute(const std::vector<StepPart>& parts) {
+    const auto started = std::chrono::steady_clock::now();
+    StepReport report;
+    batch_.rows.clear();
+    batch_.block_tables.clear();
+    for (const StepPart& part : parts) {
+        Sequence& sequence = *part.sequence;
+        const auto index = static_cast<std::uint32_t>(batch_.block_tables.size());
+        batch_.block_tables.emplace_back(sequence.blocks);
+        const bool decode = sequence.pending() == 1 && sequence.output_tokens() > 0;
+        (decode ? report.decode_tokens : report.prefill_tokens) += part.count;
+        for (std::size_t i = 0; i < part.count; ++i) {
+            const std::size_t position = sequence.computed + i;
+            const std::size_t next = position + 1;
+            const bool scored = sequence.request.logprob_start >= 0 &&
+                                next >= static_cast<std::size_t>(sequence.request.logprob_start) &&
+                                next < sequence.prompt_tokens;
+            batch_.rows.push_back({.token = sequence.tokens[position],
+                                   .position = static_cast<std::uint32_t>(position),
+                                   .sequence = index,
+                                   .wants_logits = scored || next == sequence.tokens.size()});
+        }
+    }
+    forward_.run(batch_, pool_, [&](std::size_t row, std::span<float> logits) {
+        const BatchRow& at = batch_.rows[row];
+        on_logits(*parts[at.sequence].sequence, at.position, logits);
+        ++report.sampled_tokens;
+    });
+    for (const StepPart& part : parts) {
+        scheduler_.complete(part);
+        part.sequence->progress.computed_tokens += part.count;
+    }
+    report.duration = std::chrono::steady_clock::now() - started;
+    if (options_.on_step) options_.on_step(report);
+}
+
+void Engine::on_logits(Sequence& sequence, std::size_t position, std::span<float> logits) {
+    Output& progress = sequence.progress;
+    const Request& request = sequence.request;
+    const std::size_t next = position + 1;
+    if (next < sequence.tokens.size()) {
+        progress.input_logprobs.push_back(
+            position_logprobs(logits, sequence.tokens[next], request.top_logprobs, scratch_));
+        return;
+    }
+    std::vector<float> unchanged;
+    if (request.return_logprobs) unchanged.assign(logits.begin(), logits.end());
+    const auto token = sequence.sampler.pick(logits, next, scratch_);
+    if (!token) {
+        progress.finish = Finish::kFailed;
+        progress.message = token.error().message();
+        return;
+    }
+    if (request.return_logprobs)
+        progress.logprobs.push_back(
+            position_logprobs(unchanged, *token, request.top_logprobs, scratch_));
+    sequence.sampler.accept(*token);
+    sequence.tokens.push_back(*token);
+    progress.tokens.push_back(*token);
+    if (sequence.sampler.is_stop(*token)) {
+        progress.finish = Finish::kStop;
+        progress.matched_stop = *token;
+    } else if (sequence.output_tokens() >= request.sampling.max_new_tokens) {
+        progress.finish = Finish::kLength;
+    }
+}
+
+void Engine::emit(const std::vector<StepPart>& parts) {
+    for (const StepPart& part : parts) {
+        Sequence& sequence = *part.sequence;
+        Output& progress = sequence.progress;
+        progress.prompt_tokens = sequence.prompt_tokens;
+        progress.cached_tokens = sequence.cached;
+        progress.completion_tokens = sequence.output_tokens();
+        if (progress.finish) {
+            finish(sequence.request.id, *progress.finish);
+            continue;
+        }
+        sequence.sink(progress);
+        progress.tokens.clear();
+        progress.logprobs.clear();
+        // What was computed of the input goes out with the first token.
+        if (progress.completion_tokens > sequence.request.resume_output_ids.size())
+            progress.input_logprobs.clear();
+    }
+}
+
+// Gives everything back first, so that whoever hears of the end finds it freed.
+void Engine::finish(std::string_view id, Finish how) {
+    const SequencePtr sequence = scheduler_.remove(id);
+    {
+        const std::lock_guard lock(mutex_);
+        live_.erase(std::string(id));
+    }
+    publish_stats();
+    if (!sequence) return;
+    sequence->progress.prompt_tokens = sequence->prompt_tokens;
+    sequence->progress.completion_tokens = sequence->output_tokens();
+    sequence->progress.cached_tokens = sequence->cached;
+    sequence->progress.finish = how;
+    sequence->sink(sequence->progress);
+}
+
+void Engine::publish_stats() {
+    const std::lock_guard lock(mutex_);
+    stats_ = {.running = scheduler_.running(),
+              .waiting = scheduler_.waiting(),
+              .blocks_held = pool_.held(),
+              .blocks_kept = pool_.kept(),
+              .blocks = pool_.shape().blocks,
+              .cached_tokens = scheduler_.cached_tokens(),
+              .evictions = pool_.evictions(),
+              .preemptions = scheduler_.preemptions(),
+              .steps = steps_};
+}
+
+EngineStats Engine::stats() const {
+    const std::lock_guard lock(mutex_);
+    return stats_;
+}
+
+}  // namespace sluice::engine

@@ -1,0 +1,135 @@
+#pragma once
+
+// The native engine: an in-process API without sockets. Requests go in, outputs come back through
+// each request's sink after every step. One thread computes; `submit` and `abort` may be called from
+// any thread and take effect between two steps.
+//
+// The tokens of a request depend on its input, its parameters, its seed and the model alone
+// (docs/exactness.md).
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <unordered_set>
+#include <vector>
+
+#include "base/error.h"
+#include "base/limits.h"
+#include "base/thread_team.h"
+#include "engine/forward.h"
+#include "engine/kv_pool.h"
+#include "engine/model.h"
+#include "engine/request.h"
+#include "engine/scheduler.h"
+
+namespace sluice::engine {
+
+/// What one step did; given to the observer on the engine's thread.
+struct StepReport {
+    std::size_t prefill_tokens =
+        0;  ///< Computed without sampling after them, or as part of a prompt.
+    std::size_t decode_tokens = 0;  ///< Computed one a sequence, each with a sample after it.
+    std::size_t sampled_tokens = 0;
+    std::chrono::nanoseconds duration{};
+};
+
+struct EngineOptions {
+    std::size_t threads = 1;
+    std::size_t pool_tokens = 131'072;
+    std::size_t running_max = limits::kEngineRunning;
+    std::size_t waiting_max = limits::kEngineWaiting;
+    std::size_t step_tokens = 512;
+    std::size_t prefill_chunk = 256;
+    std::function<void(const StepReport&)> on_step;
+};
+
+/// A snapshot; counters only grow.
+struct EngineStats {
+    std::size_t running = 0;
+    std::size_t waiting = 0;
+    std::size_t blocks_held = 0;
+    std::size_t blocks_kept = 0;
+    std::size_t blocks = 0;
+    std::uint64_t cached_tokens = 0;
+    std::uint64_t evictions = 0;
+    std::uint64_t preemptions = 0;
+    std::uint64_t steps = 0;
+};
+
+class Engine {
+public:
+    static constexpr std::size_t kBlockTokens = 64;
+
+    /// Allocates everything a step needs. `kOutOfRange` names the option that makes no sense.
+    [[nodiscard]] static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const Model> model,
+                                                                EngineOptions options);
+    ~Engine();
+    Engine(const Engine&) = delete;
+    Engine& operator=(const Engine&) = delete;
+
+    /// Checks and queues a request. Errors name the field; `kExhausted` if too many wait. The sink
+    /// is called until it got an output with `finish`, and never after.
+    [[nodiscard]] Result<void> submit(Request request, OutputSink sink);
+
+    /// Ends a request before the next step; its sink gets kAborted. No effect if it is not there.
+    void abort(std::string id);
+
+    /// Computes on a thread of its own until `stop`.
+    void start();
+    /// Ends the thread after the current step; live requests get kAborted.
+    void stop();
+
+    /// One step on the calling thread, for tests and batch work; not with `start`.
+    /// False if there was nothing to do.
+    bool step();
+
+    [[nodiscard]] EngineStats stats() const;
+    [[nodiscard]] const Model& model() const { return *model_; }
+    [[nodiscard]] const EngineOptions& options() const { return options_; }
+    /// Most tokens of prompt and output together that one request may have.
+    [[nodiscard]] std::size_t context_tokens() const;
+
+private:
+    struct Command {
+        SequencePtr sequence;  ///< Submit if set, else abort `id`.
+        std::string id;
+    };
+
+    Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool);
+    [[nodiscard]] Result<void> check(const Request& request) const;
+    void take_commands();
+    void compute(const std::vector<StepPart>& parts);
+    void on_logits(Sequence& sequence, std::size_t position, std::span<float> logits);
+    void emit(const std::vector<StepPart>& parts);
+    void finish(std::string_view id, Finish how);
+    void publish_stats();
+    void run();
+
+    std::shared_ptr<const Model> model_;
+    EngineOptions options_;
+    kv::BlockKeyRoot key_root_;
+    std::vector<TokenId> end_tokens_;
+    ThreadTeam team_;
+    KvPool pool_;
+    Scheduler scheduler_;
+    Forward forward_;
+    SamplerScratch scratch_;
+    Batch batch_;
+    std::uint64_t arrivals_ = 0;
+    std::uint64_t steps_ = 0;
+
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    std::vector<Command> commands_;
+    std::unordered_set<std::string> live_;  ///< Ids from submit to finish.
+    bool stopping_ = false;
+    EngineStats stats_;
+    std::thread thread_;
+};
+
+}  // namespace sluice::engine

@@ -1,0 +1,41 @@
+#pragma once
+
+// One live request inside the engine. `tokens` is prompt and output together; its first `computed`
+// tokens have their keys and values in `blocks`. A sequence is ready to sample when all its tokens
+// are computed.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/kv_pool.h"
+#include "engine/request.h"
+#include "engine/sampler.h"
+
+namespace sluice::engine {
+
+struct Sequence {
+    Request request;
+    OutputSink sink;
+    Sampler sampler;
+    std::uint64_t arrival = 0;  ///< Order of submission.
+
+    std::vector<TokenId> tokens;
+    std::size_t prompt_tokens = 0;
+    std::size_t computed = 0;
+    bool admitted = false;   ///< Has run before; a preempted sequence has, too.
+    std::size_t cached = 0;  ///< Prompt tokens taken from the pool when it was first admitted.
+
+    std::vector<BlockIndex> blocks;
+    kv::BlockKey root{};
+    std::vector<kv::BlockKey> keys;  ///< Of the leading full blocks, as far as known.
+
+    Output progress;  ///< What the next call of `sink` will say.
+
+    [[nodiscard]] std::size_t pending() const { return tokens.size() - computed; }
+    [[nodiscard]] std::size_t output_tokens() const { return tokens.size() - prompt_tokens; }
+};
+
+using SequencePtr = std::unique_ptr<Sequence>;
+
+}  // namespace sluice::engine
