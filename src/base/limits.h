@@ -34,6 +34,13 @@ inline constexpr std::size_t kRequestIdBytes = 128;
 inline constexpr std::size_t kQueuedRequests = 4'096;
 inline constexpr std::int64_t kRequestSeconds = 600;
 
+// Engine port
+inline constexpr std::size_t kPortSaltBytes = 1'024;
+inline constexpr std::size_t kPortTextBytes = 64 * 1024;
+inline constexpr std::size_t kPortSources = 64;
+inline constexpr std::size_t kPortKvComponents = 256;
+inline constexpr std::int64_t kPortDeadlineMilliseconds = 7LL * 24 * 60 * 60 * 1000;
+
 // Engine
 inline constexpr std::size_t kEngineWaiting = 8'192;
 inline constexpr std::size_t kEngineRunning = 64;
