@@ -33,6 +33,9 @@ constexpr auto kTable = std::to_array<Limit>({
     {"gguf.string", kGgufStringBytes, "bytes", "file refused"},
     {"gguf.array", kGgufArrayEntries, "count", "file refused"},
     {"tokenizer.file", kTokenizerFileBytes, "bytes", "file refused"},
+    {"tokenizer.tokens", kVocabularyTokens, "count", "file refused"},
+    {"tokenizer.merges", kTokenizerMerges, "count", "file refused"},
+    {"tokenizer.added_token", kAddedTokenBytes, "bytes", "file refused"},
     {"config.file", kConfigFileBytes, "bytes", "file refused"},
 });
 
