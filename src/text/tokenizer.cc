@@ -38,6 +38,7 @@ struct Tokenizer::State {
     PieceTable pieces;               ///< Normal tokens only: plain text can't find an added one.
     BytePairEncoder merger;
     AddedTokenMatcher added;
+    std::size_t longest = 0;  ///< Bytes.
     std::optional<TokenId> bos, eos, pad;
     std::string digest;
 };
@@ -54,7 +55,7 @@ public:
               &Builder::add_merges, &Builder::set_named_tokens}) {
             if (auto done = (this->*step)(); !done) return std::unexpected(done.error());
         }
-        find_whole_pieces();
+        measure_tokens();
         state_->digest = digest();
         return state_;
     }
@@ -69,7 +70,7 @@ private:
     Result<TokenId> merge_part(std::string_view spelling) const;
     Result<void> add_merge(const std::string& merge);
     Result<void> set_named_tokens();
-    void find_whole_pieces();
+    void measure_tokens();
     [[nodiscard]] std::string digest() const;
 
     const VocabularyData& data_;
@@ -94,7 +95,7 @@ Result<void> Tokenizer::Builder::add_added_tokens() {
             return fail(fmt::format("id {} is given to another added token too", id));
         }
         if (!state_->added.add(content, id)) {
-            return fail(fmt::format("{} is an added token already", quoted(content)));
+            return fail(fmt::format("{} is an added token already", quoted_spelling(content)));
         }
         state_->kinds[static_cast<std::size_t>(id)] = Kind::kAdded;
         state_->bytes[static_cast<std::size_t>(id)] = content;
@@ -113,23 +114,24 @@ Result<void> Tokenizer::Builder::add_tokens() {
         };
         const auto added = state_->added.id_of(spelling);
         if (added && *added != id) {
-            return fail(fmt::format("{} is an added token with id {}", quoted(spelling), *added));
+            return fail(
+                fmt::format("{} is an added token with id {}", quoted_spelling(spelling), *added));
         }
         if (added) continue;
         if (state_->kinds[i] == Kind::kAdded) {
-            return fail(fmt::format("id {} is both {} and the added token {}", id, quoted(spelling),
-                                    quoted(state_->bytes[i])));
+            return fail(fmt::format("id {} is both {} and the added token {}", id,
+                                    quoted_spelling(spelling), quoted_spelling(state_->bytes[i])));
         }
         auto bytes = bytes_of_spelling(spelling);
         if (!bytes) {
-            return fail(
-                fmt::format("{} has a character outside the byte alphabet", quoted(spelling)));
+            return fail(fmt::format("{} has a character outside the byte alphabet",
+                                    quoted_spelling(spelling)));
         }
         state_->bytes[i] = std::move(*bytes);
         state_->kinds[i] = Kind::kNormal;
         const TokenId other = state_->pieces.add(state_->bytes, id);
         if (other != PieceTable::kNone) {
-            return fail(fmt::format("{} is token {} already", quoted(spelling), other));
+            return fail(fmt::format("{} is token {} already", quoted_spelling(spelling), other));
         }
     }
     return {};
@@ -162,8 +164,8 @@ Result<TokenId> Tokenizer::Builder::merge_part(std::string_view spelling) const 
     const auto bytes = bytes_of_spelling(spelling);
     const TokenId id = bytes ? state_->pieces.find(state_->bytes, *bytes) : PieceTable::kNone;
     if (id == PieceTable::kNone) {
-        return std::unexpected(
-            Error::invalid(fmt::format("{} is not a token that merges can use", quoted(spelling))));
+        return std::unexpected(Error::invalid(
+            fmt::format("{} is not a token that merges can use", quoted_spelling(spelling))));
     }
     return id;
 }
@@ -172,7 +174,7 @@ Result<void> Tokenizer::Builder::add_merge(const std::string& merge) {
     const std::size_t space = merge.find(' ');
     if (space == std::string::npos) {
         return std::unexpected(Error::invalid(
-            fmt::format("{} is not two tokens with a space between", quoted(merge))));
+            fmt::format("{} is not two tokens with a space between", quoted_spelling(merge))));
     }
     const std::string_view left_spelling = std::string_view(merge).substr(0, space);
     const std::string_view right_spelling = std::string_view(merge).substr(space + 1);
@@ -183,7 +185,8 @@ Result<void> Tokenizer::Builder::add_merge(const std::string& merge) {
     const auto result = merge_part(fmt::format("{}{}", left_spelling, right_spelling));
     if (!result) return std::unexpected(result.error());
     if (!state_->merger.add_merge(*left, *right, *result)) {
-        return std::unexpected(Error::invalid(fmt::format("{} is a merge already", quoted(merge))));
+        return std::unexpected(
+            Error::invalid(fmt::format("{} is a merge already", quoted_spelling(merge))));
     }
     merged_.push_back(*left);
     merged_.push_back(*right);
@@ -204,7 +207,10 @@ Result<void> Tokenizer::Builder::set_named_tokens() {
     return {};
 }
 
-void Tokenizer::Builder::find_whole_pieces() {
+void Tokenizer::Builder::measure_tokens() {
+    for (const std::string& bytes : state_->bytes) {
+        state_->longest = std::max(state_->longest, bytes.size());
+    }
     std::vector<TokenId> ids;
     for (std::size_t i = 0; i < state_->kinds.size(); ++i) {
         if (state_->kinds[i] != Kind::kNormal) continue;
@@ -301,6 +307,7 @@ std::string Tokenizer::decode(std::span<const TokenId> ids) const {
 }
 
 std::size_t Tokenizer::vocabulary_size() const { return state_->kinds.size(); }
+std::size_t Tokenizer::longest_token() const { return state_->longest; }
 std::optional<TokenId> Tokenizer::bos() const { return state_->bos; }
 std::optional<TokenId> Tokenizer::eos() const { return state_->eos; }
 std::optional<TokenId> Tokenizer::pad() const { return state_->pad; }

@@ -52,6 +52,10 @@ public:
     /// One more than the highest id. Ids below may be holes.
     [[nodiscard]] std::size_t vocabulary_size() const;
 
+    /// Bytes of the longest token. A text of n bytes has at least n / longest tokens, so a text that
+    /// can't fit a context can be refused before it is encoded.
+    [[nodiscard]] std::size_t longest_token() const;
+
     [[nodiscard]] std::optional<TokenId> bos() const;
     [[nodiscard]] std::optional<TokenId> eos() const;
     [[nodiscard]] std::optional<TokenId> pad() const;

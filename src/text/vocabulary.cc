@@ -19,7 +19,7 @@ constexpr std::size_t kQuotedBytesMax = 48;
 
 }  // namespace
 
-std::string quoted(std::string_view spelling) {
+std::string quoted_spelling(std::string_view spelling) {
     std::string text = replace_invalid_utf8(spelling.substr(0, kQuotedBytesMax));
     for (char& byte : text) {
         if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F) byte = '?';
@@ -31,13 +31,13 @@ Result<VocabularyData> vocabulary_from_gguf(GgufVocabulary gguf) {
     if (gguf.model != "gpt2") {
         return std::unexpected(Error::unsupported(
             fmt::format("tokenizer model {} is not supported; only \"gpt2\" (byte-level BPE) is",
-                        quoted(gguf.model)),
+                        quoted_spelling(gguf.model)),
             "tokenizer.ggml.model"));
     }
     if (gguf.pre != "deepseek-v3") {
         return std::unexpected(Error::unsupported(
             fmt::format("pre-tokenizer {} is not supported; only \"deepseek-v3\" is",
-                        quoted(gguf.pre)),
+                        quoted_spelling(gguf.pre)),
             "tokenizer.ggml.pre"));
     }
     if (gguf.token_types.size() != gguf.tokens.size()) {

@@ -49,6 +49,6 @@ struct GgufVocabulary {
 [[nodiscard]] Result<VocabularyData> vocabulary_from_gguf(GgufVocabulary gguf);
 
 /// A spelling for an error message: quoted, cut, control characters and broken bytes replaced.
-[[nodiscard]] std::string quoted(std::string_view spelling);
+[[nodiscard]] std::string quoted_spelling(std::string_view spelling);
 
 }  // namespace sluice::text

@@ -56,15 +56,17 @@ Result<TokenId> token_id(const json::value& value) {
 
 Result<void> read_vocabulary(const json::object& vocabulary, VocabularyData& data) {
     for (const auto& [spelling, value] : vocabulary) {
-        const auto place = [&] { return fmt::format("model.vocab[{}]", quoted(spelling)); };
+        const auto place = [&] {
+            return fmt::format("model.vocab[{}]", quoted_spelling(spelling));
+        };
         const auto id = token_id(value);
         if (!id) return std::unexpected(id.error().within(place()));
         if (spelling.empty()) return fail(place(), "a token can't be empty");
         const auto index = static_cast<std::size_t>(*id);
         if (index >= data.tokens.size()) data.tokens.resize(index + 1);
         if (!data.tokens[index].empty()) {
-            return fail(place(),
-                        fmt::format("id {} is {} already", *id, quoted(data.tokens[index])));
+            return fail(place(), fmt::format("id {} is {} already", *id,
+                                             quoted_spelling(data.tokens[index])));
         }
         data.tokens[index] = spelling;
     }
