@@ -48,6 +48,9 @@ constexpr auto kTable = std::to_array<Limit>({
     {"model.feed_forward", kModelFeedForward, "elements", "file refused"},
     {"model.experts", kModelExperts, "count", "file refused"},
     {"tokenizer.file", kTokenizerFileBytes, "bytes", "file refused"},
+    {"tokenizer.tokens", kVocabularyTokens, "count", "file refused"},
+    {"tokenizer.merges", kTokenizerMerges, "count", "file refused"},
+    {"tokenizer.added_token", kAddedTokenBytes, "bytes", "file refused"},
     {"config.file", kConfigFileBytes, "bytes", "file refused"},
 });
 

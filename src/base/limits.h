@@ -53,6 +53,9 @@ inline constexpr std::size_t kGgufArrayEntries = 16 * 1024 * 1024;
 inline constexpr std::size_t kGgufNameBytes = 65'535;
 inline constexpr std::size_t kGgufAlignment = 1024 * 1024;
 inline constexpr std::size_t kTokenizerFileBytes = 256 * 1024 * 1024;
+inline constexpr std::size_t kVocabularyTokens = 1'048'576;
+inline constexpr std::size_t kTokenizerMerges = 4 * 1024 * 1024;
+inline constexpr std::size_t kAddedTokenBytes = 512;
 inline constexpr std::size_t kConfigFileBytes = 4 * 1024 * 1024;
 
 // What a checkpoint may say its model is
