@@ -37,7 +37,7 @@ struct HttpRequest {
     std::string query;   ///< Raw text after '?', without it.
     HttpHeaders headers;
     std::string body;
-    std::string peer;    ///< "127.0.0.1:40312"
+    std::string peer;  ///< "127.0.0.1:40312"
 };
 
 struct HttpResponse {
