@@ -7,7 +7,10 @@ namespace {
 
 constexpr auto kTable = std::to_array<Limit>({
     {"http.header", kHeaderBytes, "bytes", "431, connection closed"},
+    {"http.header_fields", kHeaderFields, "count", "431, connection closed"},
     {"http.body", kBodyBytes, "bytes", "413 payload_too_large, connection closed"},
+    {"http.chunk_overhead", kChunkOverheadBytes, "bytes",
+     "extensions and trailers beyond 16 bytes a chunk: 400, connection closed"},
     {"http.connections", kConnections, "count", "further connections wait in the listen backlog"},
     {"http.pipelined", kPipelinedBytes, "bytes", "reading pauses until the answer is out"},
     {"http.stream_backlog", kStreamBacklogBytes, "bytes",
@@ -16,6 +19,8 @@ constexpr auto kTable = std::to_array<Limit>({
     {"http.body_time", kBodySeconds, "s", "408, connection closed"},
     {"http.idle_time", kIdleSeconds, "s", "idle connection closed"},
     {"http.write_stall", kWriteStallSeconds, "s", "connection closed, request cancelled"},
+    {"http.linger_time", kLingerSeconds, "s", "refused client that still sends: connection cut"},
+    {"http.linger", kLingerBytes, "bytes", "refused client that still sends: connection cut"},
     {"sse.event", kSseEventBytes, "bytes", "upstream_error"},
     {"json.depth", kJsonDepth, "levels", "400 invalid_request"},
     {"request.messages", kMessages, "count", "400 invalid_request"},

@@ -12,7 +12,9 @@ namespace sluice::limits {
 
 // HTTP
 inline constexpr std::size_t kHeaderBytes = 64 * 1024;
+inline constexpr std::size_t kHeaderFields = 256;
 inline constexpr std::size_t kBodyBytes = 48 * 1024 * 1024;
+inline constexpr std::size_t kChunkOverheadBytes = 16 * 1024;
 inline constexpr std::size_t kConnections = 12'000;
 inline constexpr std::size_t kPipelinedBytes = 64 * 1024;
 inline constexpr std::size_t kStreamBacklogBytes = 4 * 1024 * 1024;
@@ -20,6 +22,8 @@ inline constexpr std::int64_t kHeaderSeconds = 10;
 inline constexpr std::int64_t kBodySeconds = 60;
 inline constexpr std::int64_t kIdleSeconds = 75;
 inline constexpr std::int64_t kWriteStallSeconds = 60;
+inline constexpr std::int64_t kLingerSeconds = 5;
+inline constexpr std::size_t kLingerBytes = 64 * 1024 * 1024;
 inline constexpr std::size_t kSseEventBytes = 16 * 1024 * 1024;
 
 // Requests

@@ -1,7 +1,11 @@
 #pragma once
 
 // One thread that owns sockets and timers. Everything in net/ belongs to one loop and is touched
-// only from its thread; `post` is the one door from other threads.
+// only from its thread; `post` is the one door from other threads. While no thread is inside `run`,
+// any one thread counts as the loop's: objects are built before and torn down after it.
+//
+// Order of destruction is free. Timers, servers, clients, calls and exchanges that outlive their
+// loop hold no socket any more: their methods do nothing, their callbacks are not called.
 
 #include <chrono>
 #include <functional>
@@ -39,13 +43,14 @@ public:
     /// Runs handlers on the calling thread until `stop`.
     void run();
 
-    /// Any thread, any number of times. Handlers that have not run yet are dropped.
+    /// Any thread, any number of times, before `run` too. Handlers that have not run yet are
+    /// dropped; a stopped loop stays stopped.
     void stop();
 
     /// Any thread: runs `work` on the loop's thread, in the order of posting.
     void post(std::function<void()> work);
 
-    /// Loop thread: calls `work` once after `delay`.
+    /// Loop thread: calls `work` once after `delay`. `work` may destroy its own Timer.
     [[nodiscard]] Timer call_after(std::chrono::nanoseconds delay, std::function<void()> work);
 
     /// Loop thread: calls `work` for each arrival of one of `signals` for as long as the loop lives.
@@ -58,7 +63,7 @@ public:
     [[nodiscard]] Impl& impl() { return *impl_; }
 
 private:
-    std::unique_ptr<Impl> impl_;
+    std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace sluice::net

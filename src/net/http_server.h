@@ -7,6 +7,14 @@
 // One HttpExchange is one request with its answer. The handler gets it with the whole body read,
 // on the loop's thread, and may keep it for as long as the answer takes. Two requests on one
 // connection never run at the same time.
+//
+// Everything here is touched from the loop's thread only, with one exception: the last reference
+// to an exchange may be dropped anywhere. A dropped exchange that was not answered is answered
+// with 500; if its stream was begun, the connection is cut.
+//
+// A client that closes or half-closes its side before the answer is complete counts as gone. One
+// that has sent `limits::kPipelinedBytes` beyond its request is not read from until the answer is
+// out; that it is gone is then seen only by writing.
 
 #include <cstdint>
 #include <functional>
@@ -27,11 +35,12 @@ public:
 
     [[nodiscard]] virtual const HttpRequest& request() const = 0;
 
-    /// Answers in one piece. Exactly one of `respond` and `begin_stream`, once; after the client is
+    /// Answers in one piece. Fields that frame the message are the server's. Exactly one of `respond` and `begin_stream`, once; after the client is
     /// gone all of these do nothing.
     virtual void respond(HttpResponse response) = 0;
 
-    /// Sends the head at once; the body follows in chunks by `write`.
+    /// Sends the head at once; the body follows in chunks by `write`. What one turn of the loop
+    /// writes leaves in one piece.
     virtual void begin_stream(int status, HttpHeaders headers) = 0;
     virtual void write(std::string data) = 0;
     /// Ends the body properly; the connection lives on.
@@ -42,6 +51,7 @@ public:
     /// Called once, on the loop's thread, if the client is gone before the answer was handed over
     /// completely: it closed, reset, stalled longer than the limit, or let more than
     /// `stream_backlog_bytes` pile up. Not called after `end_stream` or `respond`.
+    /// Registered after the fact it is called soon, never from inside this function.
     virtual void on_client_gone(std::function<void()> work) = 0;
 
     /// Bytes handed over and not yet taken by the kernel.
@@ -53,7 +63,8 @@ using HttpHandler = std::function<void(std::shared_ptr<HttpExchange>)>;
 struct HttpServerOptions {
     std::string address = "127.0.0.1";
     std::uint16_t port = 0;  ///< 0 takes a free one.
-    int listen_fd = -1;  ///< A listening socket made by a parent process; replaces address, port.
+    /// A listening socket made by a parent process; replaces address and port, and is owned.
+    int listen_fd = -1;
     std::size_t header_bytes = limits::kHeaderBytes;
     std::size_t body_bytes = limits::kBodyBytes;
     std::size_t connections = limits::kConnections;
@@ -68,16 +79,19 @@ struct HttpServerOptions {
 
 class HttpServer {
 public:
-    /// Binds and listens. `kIo` names the address when it is taken.
+    /// Binds and listens. `address` is numeric ("127.0.0.1", "::1", "[::1]") or "localhost".
+    /// `kIo` names the address when it is taken.
     [[nodiscard]] static Result<std::unique_ptr<HttpServer>> listen(EventLoop& loop,
                                                                     HttpServerOptions options,
                                                                     HttpHandler handler);
+    /// Cuts every connection; exchanges that live on do nothing, and nothing is called.
     virtual ~HttpServer() = default;
 
     [[nodiscard]] virtual std::uint16_t port() const = 0;
     [[nodiscard]] virtual std::size_t connections() const = 0;
 
-    /// Stops accepting and closes idle connections; running exchanges go on.
+    /// Stops accepting and closes idle connections; running exchanges go on, and their connections
+    /// end with them.
     virtual void stop_accepting() = 0;
 };
 

@@ -11,7 +11,8 @@
 
 namespace sluice::net {
 
-/// One event as it goes out: optional name, then one `data:` line per line of `data`.
+/// One event as it goes out: optional name, then one `data:` line per line of `data`. CR and CRLF
+/// end lines too, so a receiver gets them as LF.
 [[nodiscard]] std::string sse_event(std::string_view data, std::string_view name = {});
 
 /// A comment, ignored by every client; keeps the connection alive.
@@ -27,19 +28,23 @@ public:
     };
 
     /// Calls `on_event` for each event completed by `chunk`.
-    /// Error `kExhausted` once an event grows past `limits::kSseEventBytes`.
+    /// Error `kExhausted` once an event or a line grows past `limits::kSseEventBytes`; from then
+    /// on every call fails. An event that the stream's end cuts short is never reported.
     [[nodiscard]] Result<void> feed(std::string_view chunk,
                                     const std::function<void(const Event&)>& on_event);
 
 private:
     Result<void> take_line(std::string_view line,
                            const std::function<void(const Event&)>& on_event);
+    Result<void> take_data(std::string_view value);
+    Result<void> fail();
 
     std::string line_;
     Event event_;
     bool has_data_ = false;
     bool after_cr_ = false;
     bool at_start_ = true;
+    bool failed_ = false;
 };
 
 }  // namespace sluice::net

@@ -1,0 +1,161 @@
+#include "net/client_connection.h"
+
+#include <algorithm>
+
+namespace sluice::net {
+
+ConnectionPool::ConnectionPool(EventLoop::Impl& loop, HttpClient::Options options)
+    : LoopMember(loop), options_(options) {}
+
+std::shared_ptr<ClientConnection> ConnectionPool::take(const std::string& authority) {
+    const auto found = idle_.find(authority);
+    if (found == idle_.end()) return nullptr;
+    std::shared_ptr<ClientConnection> taken;
+    while (taken == nullptr && !found->second.empty()) {
+        auto connection = std::move(found->second.back().connection);
+        found->second.pop_back();
+        if (connection->is_open()) taken = std::move(connection);
+    }
+    if (found->second.empty()) idle_.erase(found);
+    return taken;
+}
+
+void ConnectionPool::put(const std::string& authority,
+                         std::shared_ptr<ClientConnection> connection) {
+    if (shut_ || options_.idle_connections_per_host == 0) return connection->drop();
+    std::vector<Idle>& idle = idle_[authority];
+    if (idle.size() >= options_.idle_connections_per_host) {
+        idle.front().connection->drop();
+        idle.erase(idle.begin());
+    }
+    const auto time =
+        std::min<std::chrono::milliseconds>(options_.idle_time, std::chrono::hours(24));
+    idle.push_back({.connection = std::move(connection), .expires = Clock::now() + time});
+    sweep_later();
+}
+
+void ConnectionPool::forget(const std::string& authority, const ClientConnection& connection) {
+    const auto found = idle_.find(authority);
+    if (found == idle_.end()) return;
+    std::erase_if(found->second,
+                  [&](const Idle& entry) { return entry.connection.get() == &connection; });
+    if (found->second.empty()) idle_.erase(found);
+}
+
+void ConnectionPool::sweep_later() {
+    if (sweeper_ || loop() == nullptr) return;
+    sweeper_.emplace(loop()->context);
+    sweeper_->expires_after(std::clamp<std::chrono::milliseconds>(
+        options_.idle_time / 2, std::chrono::milliseconds(1), std::chrono::hours(1)));
+    sweeper_->async_wait([weak = weak_from_this()](const SystemError& error) {
+        const auto self = weak.lock();
+        if (error || self == nullptr || self->loop() == nullptr) return;
+        const Turn turn(*self->loop());
+        self->sweep();
+    });
+}
+
+void ConnectionPool::sweep() {
+    sweeper_.reset();
+    const auto now = Clock::now();
+    for (auto& [authority, idle] : idle_) {
+        const auto first_young =
+            std::ranges::find_if(idle, [&](const Idle& entry) { return entry.expires > now; });
+        std::for_each(idle.begin(), first_young,
+                      [](const Idle& entry) { entry.connection->drop(); });
+        idle.erase(idle.begin(), first_young);
+    }
+    std::erase_if(idle_, [](const auto& entry) { return entry.second.empty(); });
+    if (!idle_.empty()) sweep_later();
+}
+
+void ConnectionPool::shut() noexcept {
+    shut_ = true;
+    sweeper_.reset();
+    for (auto& [authority, idle] : idle_) {
+        for (const Idle& entry : idle) entry.connection->drop();
+    }
+    idle_.clear();
+}
+
+void ConnectionPool::loop_ends() noexcept { shut(); }
+
+ClientConnection::ClientConnection(EventLoop::Impl& loop, std::string authority)
+    : TcpEndpoint(loop, Socket(loop.context)), authority_(std::move(authority)) {}
+
+void ClientConnection::connect(const Tcp::endpoint& endpoint, std::weak_ptr<ConnectionUser> user) {
+    user_ = std::move(user);
+    const auto self = std::static_pointer_cast<ClientConnection>(shared_from_this());
+    socket().async_connect(endpoint, [self](const SystemError& error) {
+        if (!self->is_open()) return;
+        const Turn turn(*self->loop());
+        self->contained([&] {
+            const auto call = self->user_.lock();
+            if (error || call == nullptr) self->drop();
+            if (call == nullptr) return;
+            if (error) return call->not_connected(error);
+            self->set_no_delay();
+            self->watch_input();
+            call->connected();
+        });
+    });
+}
+
+void ClientConnection::serve(std::weak_ptr<ConnectionUser> user) {
+    user_ = std::move(user);
+    pool_.reset();
+}
+
+void ClientConnection::rest_in(const std::shared_ptr<ConnectionPool>& pool) {
+    user_.reset();
+    clear_deadline();
+    pool_ = pool;
+    pool->put(authority_, std::static_pointer_cast<ClientConnection>(shared_from_this()));
+}
+
+void ClientConnection::send(std::string&& head, std::string&& body) {
+    output_.add(std::string_view(head));
+    output_.move_in(std::move(body));
+    flush_later();
+}
+
+void ClientConnection::drop() noexcept {
+    user_.reset();
+    close();
+}
+
+void ClientConnection::leave_pool() {
+    drop();
+    if (const auto pool = pool_.lock()) pool->forget(authority_, *this);
+}
+
+void ClientConnection::on_input(std::string_view data) {
+    if (const auto call = user_.lock()) return call->input(data);
+    leave_pool();  // Nobody asked for anything: whatever it is, it is not an answer.
+}
+
+void ClientConnection::on_input_end(const SystemError& error) {
+    if (const auto call = user_.lock()) return call->input_ended(error);
+    leave_pool();
+}
+
+void ClientConnection::on_output(Output /*state*/) {}
+
+void ClientConnection::on_output_error(const SystemError& /*error*/) {
+    // The answer may be there all the same: a refusal of a large body, for example. Reading goes
+    // on and ends with it, or with the error.
+    output_.clear();
+    output_broken_ = true;
+}
+
+void ClientConnection::on_deadline() {
+    if (const auto call = user_.lock()) call->deadline_passed();
+}
+
+void ClientConnection::on_failure() noexcept {
+    const auto call = user_.lock();
+    leave_pool();
+    if (call != nullptr && loop() != nullptr) loop()->guarded([&] { call->failed(); });
+}
+
+}  // namespace sluice::net

@@ -1,0 +1,99 @@
+#pragma once
+
+// One connection to a server, used by one call at a time, and the pool where it waits for the next.
+//
+// Private to net/.
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "net/http_client.h"
+#include "net/tcp_endpoint.h"
+
+namespace sluice::net {
+
+/// The call that a connection serves.
+class ConnectionUser {
+public:
+    virtual void connected() = 0;
+    /// The connection is closed already.
+    virtual void not_connected(const SystemError& error) = 0;
+    virtual void input(std::string_view data) = 0;
+    virtual void input_ended(const SystemError& error) = 0;
+    virtual void deadline_passed() = 0;
+    virtual void failed() = 0;
+
+protected:
+    ~ConnectionUser() = default;
+};
+
+class ClientConnection;
+
+/// Idle connections by "host:port", newest last; bounded in number and age.
+class ConnectionPool final : public LoopMember,
+                             public std::enable_shared_from_this<ConnectionPool> {
+public:
+    ConnectionPool(EventLoop::Impl& loop, HttpClient::Options options);
+
+    /// An idle connection, or null.
+    [[nodiscard]] std::shared_ptr<ClientConnection> take(const std::string& authority);
+    void put(const std::string& authority, std::shared_ptr<ClientConnection> connection);
+    void forget(const std::string& authority, const ClientConnection& connection);
+    /// Closes what is idle; nothing is kept from now on.
+    void shut() noexcept;
+
+    using LoopMember::loop;
+
+private:
+    struct Idle {
+        std::shared_ptr<ClientConnection> connection;
+        Clock::time_point expires;
+    };
+
+    void loop_ends() noexcept override;
+    void sweep_later();
+    void sweep();
+
+    HttpClient::Options options_;
+    std::unordered_map<std::string, std::vector<Idle>> idle_;
+    std::optional<SteadyTimer> sweeper_;
+    bool shut_ = false;
+};
+
+class ClientConnection final : public TcpEndpoint {
+public:
+    ClientConnection(EventLoop::Impl& loop, std::string authority);
+
+    void connect(const Tcp::endpoint& endpoint, std::weak_ptr<ConnectionUser> user);
+    /// Takes an idle connection over.
+    void serve(std::weak_ptr<ConnectionUser> user);
+    /// The answer is complete: waits in `pool` for the next call.
+    void rest_in(const std::shared_ptr<ConnectionPool>& pool);
+
+    void send(std::string&& head, std::string&& body);
+    [[nodiscard]] bool sent_all() const { return output_.empty() && !output_broken_; }
+    void set_time(std::chrono::milliseconds limit) { set_deadline(limit); }
+    void drop() noexcept;
+
+private:
+    void on_input(std::string_view data) override;
+    void on_input_end(const SystemError& error) override;
+    void on_output(Output state) override;
+    void on_output_error(const SystemError& error) override;
+    void on_deadline() override;
+    void on_failure() noexcept override;
+    void on_loop_end() noexcept override {}
+    [[nodiscard]] std::size_t input_room() const override { return SIZE_MAX; }
+    void leave_pool();
+
+    const std::string authority_;
+    bool output_broken_ = false;
+    std::weak_ptr<ConnectionUser> user_;
+    std::weak_ptr<ConnectionPool> pool_;  ///< Where it is idle; empty while it serves a call.
+};
+
+}  // namespace sluice::net

@@ -1,0 +1,297 @@
+#include "net/http_client.h"
+
+#include <algorithm>
+#include <boost/asio/ip/basic_resolver.hpp>
+#include <utility>
+
+#include "base/assert.h"
+#include "net/ascii.h"
+#include "net/client_connection.h"
+#include "net/http_head.h"
+#include "net/response_reader.h"
+#include "net/url.h"
+
+namespace sluice::net {
+namespace {
+
+using Resolver = asio::ip::basic_resolver<Tcp, Executor>;
+
+std::string request_head(const ClientRequest& request, const Url& url) {
+    std::string out;
+    out.reserve(256);
+    out.append(request.method).append(" ").append(url.target).append(" HTTP/1.1\r\n");
+    if (!request.headers.find("host")) out.append("Host: ").append(url.authority).append("\r\n");
+    append_fields(out, request.headers);
+    const bool has_length = !request.body.empty() || request.method == "POST" ||
+                            request.method == "PUT" || request.method == "PATCH";
+    if (has_length) out += "Content-Length: " + std::to_string(request.body.size()) + "\r\n";
+    return out += "\r\n";
+}
+
+std::vector<Tcp::endpoint> known_endpoints(const Url& url) {
+    if (equals_ignoring_case(url.host, "localhost")) {
+        return {{asio::ip::address_v4::loopback(), url.port},
+                {asio::ip::address_v6::loopback(), url.port}};
+    }
+    SystemError error;
+    const auto address = asio::ip::make_address(url.host, error);
+    if (error) return {};
+    return {{address, url.port}};
+}
+
+/// A running call. Owned by its handle; everything else refers to it weakly.
+class Call final : public LoopMember,
+                   public ConnectionUser,
+                   public std::enable_shared_from_this<Call> {
+public:
+    Call(EventLoop::Impl& loop, std::shared_ptr<ConnectionPool> pool, ClientRequest request,
+         ClientEvents events)
+        : LoopMember(loop),
+          pool_(std::move(pool)),
+          request_(std::move(request)),
+          events_(std::move(events)),
+          idempotent_(request_.method == "GET" || request_.method == "HEAD") {}
+
+    void start() {
+        auto url = parse_url(request_.url);
+        if (!url) return fail_later(url.error());
+        if (!is_token(request_.method)) {
+            return fail_later(Error::invalid("the method is not a token", "method"));
+        }
+        url_ = std::move(*url);
+        connection_ = pool_->take(url_.authority);
+        if (connection_ == nullptr) return open_connection();
+        reused_ = true;
+        connection_->serve(weak_from_this());
+        send_request();
+    }
+
+    /// Nothing is called from now on.
+    void cancel() noexcept {
+        phase_ = Phase::kOver;
+        timer_.reset();
+        resolver_.reset();
+        if (const auto connection = std::exchange(connection_, nullptr)) connection->drop();
+    }
+
+private:
+    enum class Phase : std::uint8_t { kConnecting, kHead, kBody, kOver };
+
+    void loop_ends() noexcept override { cancel(); }
+
+    /// Runs `work` in a turn, if the call is still waiting for it.
+    template <class Work>
+    static void when_running(const std::weak_ptr<Call>& weak, Work work) {
+        const auto self = weak.lock();
+        if (self == nullptr || self->phase_ == Phase::kOver || self->loop() == nullptr) return;
+        EventLoop::Impl& home = *self->loop();
+        const Turn turn(home);
+        home.guarded([&] { work(*self); });
+    }
+
+    void fail_later(Error error) {
+        loop()->post([weak = weak_from_this(), error = std::move(error)] {
+            when_running(weak, [&](Call& self) { self.fail(error); });
+        });
+    }
+
+    void open_connection() {
+        reused_ = false;
+        start_connect_timer();
+        endpoints_ = known_endpoints(url_);
+        next_endpoint_ = 0;
+        if (!endpoints_.empty()) return connect_next();
+        resolver_.emplace(loop()->context.get_executor());
+        resolver_->async_resolve(
+            url_.host, std::to_string(url_.port), Resolver::numeric_service,
+            [weak = weak_from_this()](const SystemError& error, const auto& results) {
+                when_running(weak, [&](Call& self) { self.resolved(error, results); });
+            });
+    }
+
+    /// Guards resolving and connecting, which may use several sockets.
+    void start_connect_timer() {
+        timer_.emplace(loop()->context);
+        timer_->expires_after(
+            std::min<std::chrono::milliseconds>(request_.connect_time, std::chrono::hours(24)));
+        timer_->async_wait([weak = weak_from_this()](const SystemError& error) {
+            if (error) return;
+            when_running(weak, [](Call& self) {
+                if (self.phase_ == Phase::kConnecting) self.deadline_passed();
+            });
+        });
+    }
+
+    void resolved(const SystemError& error, const Resolver::results_type& results) {
+        if (error) {
+            return fail({ErrorCode::kUnavailable,
+                         "the host " + url_.host + " was not found: " + error.message()});
+        }
+        for (const auto& result : results) endpoints_.push_back(result.endpoint());
+        connect_next();
+    }
+
+    void connect_next() {
+        connection_ = std::make_shared<ClientConnection>(*loop(), url_.authority);
+        connection_->connect(endpoints_[next_endpoint_++], weak_from_this());
+    }
+
+    void connected() override {
+        timer_.reset();
+        send_request();
+    }
+
+    void not_connected(const SystemError& error) override {
+        connection_ = nullptr;
+        if (next_endpoint_ < endpoints_.size()) return connect_next();
+        fail({ErrorCode::kUnavailable,
+              "no connection to " + url_.authority + ": " + error.message()});
+    }
+
+    void send_request() {
+        phase_ = Phase::kHead;
+        reader_.emplace(request_.method == "HEAD" ? ResponseReader::Expect::kHeadOnly
+                                                  : ResponseReader::Expect::kBody);
+        connection_->set_time(request_.head_time);
+        // Kept for a second attempt, where one is allowed: those requests have small bodies.
+        const bool may_repeat = reused_ && idempotent_;
+        connection_->send(request_head(request_, url_),
+                          may_repeat ? std::string(request_.body) : std::move(request_.body));
+    }
+
+    void input(std::string_view data) override {
+        reader_->feed(data);
+        while (phase_ != Phase::kOver) {
+            if (!take(reader_->next())) return;
+        }
+    }
+
+    void input_ended(const SystemError& error) override {
+        if (reused_ && idempotent_ && !reader_->started()) {
+            // The server had closed the waiting connection; nobody has seen the request.
+            connection_->drop();
+            phase_ = Phase::kConnecting;
+            return open_connection();
+        }
+        if (error == asio::error::eof) {
+            take(reader_->end_of_input());
+            return;
+        }
+        fail({ErrorCode::kUnavailable,
+              "the connection to " + url_.authority + " broke: " + error.message()});
+    }
+
+    /// False if nothing more is to be read for now.
+    bool take(ResponseReader::Step step) {
+        switch (step) {
+            case ResponseReader::Step::kNeedMore: return false;
+            case ResponseReader::Step::kHead:
+                phase_ = Phase::kBody;
+                connection_->set_time(request_.stall_time);
+                if (events_.on_head) events_.on_head(reader_->status(), reader_->headers());
+                return true;
+            case ResponseReader::Step::kData:
+                connection_->set_time(request_.stall_time);
+                if (events_.on_data) events_.on_data(reader_->data());
+                return true;
+            case ResponseReader::Step::kDone: finish(); return false;
+            case ResponseReader::Step::kFailed: fail(reader_->error()); return false;
+        }
+        return false;
+    }
+
+    void finish() {
+        const auto connection = std::exchange(connection_, nullptr);
+        phase_ = Phase::kOver;
+        if (reader_->reusable() && connection->sent_all()) {
+            connection->rest_in(pool_);
+        } else {
+            connection->drop();
+        }
+        const ClientEvents events = std::move(events_);
+        if (events.on_done) events.on_done();
+    }
+
+    void fail(const Error& error) {
+        const Error copy = error;  // It may live in what `cancel` ends.
+        cancel();
+        const ClientEvents events = std::move(events_);
+        if (events.on_error) events.on_error(copy);
+    }
+
+    void deadline_passed() override {
+        switch (phase_) {
+            case Phase::kConnecting:
+                return fail({ErrorCode::kTimeout, "no connection to " + url_.authority +
+                                                      " within " + text(request_.connect_time)});
+            case Phase::kHead:
+                return fail({ErrorCode::kTimeout, "no answer from " + url_.authority + " within " +
+                                                      text(request_.head_time)});
+            case Phase::kBody:
+                return fail({ErrorCode::kTimeout, "the answer of " + url_.authority +
+                                                      " stood still for " +
+                                                      text(request_.stall_time)});
+            case Phase::kOver: return;
+        }
+    }
+
+    void failed() override {
+        if (phase_ == Phase::kOver) return;
+        fail({ErrorCode::kInternal, "a handler of the answer failed"});
+    }
+
+    static std::string text(std::chrono::milliseconds time) {
+        return std::to_string(time.count()) + " ms";
+    }
+
+    const std::shared_ptr<ConnectionPool> pool_;
+    ClientRequest request_;
+    ClientEvents events_;
+    Url url_;
+    std::shared_ptr<ClientConnection> connection_;
+    std::optional<ResponseReader> reader_;
+    std::optional<Resolver> resolver_;
+    std::vector<Tcp::endpoint> endpoints_;
+    std::size_t next_endpoint_ = 0;
+    std::optional<SteadyTimer> timer_;
+    Phase phase_ = Phase::kConnecting;
+    bool idempotent_ = false;
+    bool reused_ = false;
+};
+
+class CallHandle final : public HttpCall {
+public:
+    explicit CallHandle(std::shared_ptr<Call> call) : call_(std::move(call)) {}
+    ~CallHandle() override {
+        if (call_ != nullptr) call_->cancel();
+    }
+
+private:
+    std::shared_ptr<Call> call_;
+};
+
+}  // namespace
+
+struct HttpClient::Impl {
+    Impl(EventLoop::Impl& loop, Options options)
+        : pool(std::make_shared<ConnectionPool>(loop, options)) {}
+
+    std::shared_ptr<ConnectionPool> pool;
+};
+
+HttpClient::HttpClient(EventLoop& loop) : HttpClient(loop, Options{}) {}
+HttpClient::HttpClient(EventLoop& loop, Options options)
+    : impl_(std::make_shared<Impl>(loop.impl(), options)) {}
+
+HttpClient::~HttpClient() { impl_->pool->shut(); }
+
+std::unique_ptr<HttpCall> HttpClient::start(ClientRequest request, ClientEvents events) {
+    EventLoop::Impl* loop = impl_->pool->loop();
+    if (loop == nullptr) return std::make_unique<CallHandle>(nullptr);
+    SLUICE_ASSERT(loop->in_loop_thread());
+    auto call = std::make_shared<Call>(*loop, impl_->pool, std::move(request), std::move(events));
+    call->start();
+    return std::make_unique<CallHandle>(std::move(call));
+}
+
+}  // namespace sluice::net
