@@ -28,7 +28,9 @@ inline constexpr std::size_t kSseEventBytes = 16 * 1024 * 1024;
 
 // Requests
 inline constexpr std::size_t kJsonDepth = 128;
+inline constexpr std::size_t kJsonMemoryBytes = 256 * 1024 * 1024;
 inline constexpr std::size_t kMessages = 16'384;
+inline constexpr std::size_t kMaxTokens = 393'216;
 inline constexpr std::size_t kStopStrings = 16;
 inline constexpr std::size_t kStopStringBytes = 1'024;
 inline constexpr std::size_t kStopTokenIds = 256;
