@@ -37,7 +37,7 @@ function(sluice_test NAME)
     target_precompile_headers(${NAME}_test PRIVATE <gtest/gtest.h> <expected> <functional> <map>
                               <memory> <string> <string_view> <vector>)
     gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                         PROPERTIES TIMEOUT 300)
+                         PROPERTIES TIMEOUT 300 LABELS ${NAME})
 endfunction()
 
 # tests/NAME/*_fuzz.cc become one libFuzzer binary each, build-fuzz/fuzz/WHAT_fuzz.
