@@ -45,6 +45,16 @@ inline constexpr std::size_t kGgufStringBytes = 64 * 1024 * 1024;
 inline constexpr std::size_t kGgufArrayEntries = 16 * 1024 * 1024;
 inline constexpr std::size_t kTokenizerFileBytes = 256 * 1024 * 1024;
 inline constexpr std::size_t kConfigFileBytes = 4 * 1024 * 1024;
+inline constexpr std::size_t kConfigKeyDepth = 64;
+inline constexpr std::size_t kConfigErrors = 20;
+inline constexpr std::size_t kConfigPools = 64;
+inline constexpr std::int64_t kConfigWorkers = 64;
+inline constexpr std::int64_t kConfigThreads = 1'024;
+
+// Observation
+inline constexpr std::size_t kLogLineBytes = 8 * 1024;
+inline constexpr std::size_t kMetricSeries = 2'048;
+inline constexpr std::size_t kMetricLabelBytes = 128;
 
 struct Limit {
     std::string_view name;   ///< "http.header"

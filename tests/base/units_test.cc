@@ -17,8 +17,8 @@ TEST(UnitsTest, DurationsAreSumsOfUnits) {
 }
 
 TEST(UnitsTest, DurationsWithoutAUnitOrInTheWrongOrderAreRefused) {
-    for (const char* text : {"", "10", "m", "1m1h", "1m1m", "-1s", "1.5h", "1 h", "1x", " 1s", "1s ",
-                             "99999999999999999999s", "9223372036854775807d"}) {
+    for (const char* text : {"", "10", "m", "1m1h", "1m1m", "-1s", "1.5h", "1 h", "1x", " 1s",
+                             "1s ", "99999999999999999999s", "9223372036854775807d"}) {
         EXPECT_FALSE(parse_duration(text)) << text;
     }
 }
