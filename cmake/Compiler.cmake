@@ -7,8 +7,10 @@ if(SLUICE_SANITIZE)
     add_compile_options(-fsanitize=${SLUICE_SANITIZE} -fno-sanitize-recover=all)
     add_link_options(-fsanitize=${SLUICE_SANITIZE})
     # GCC 12 reports false positives inside libstdc++ and Boost when it inlines instrumented code.
-    add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds
-                        -Wno-stringop-overflow -Wno-stringop-overread)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+        add_compile_options(-Wno-maybe-uninitialized -Wno-restrict -Wno-array-bounds
+                            -Wno-stringop-overflow -Wno-stringop-overread)
+    endif()
     if(SLUICE_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
         add_compile_options(-Wno-tsan)  # Boost.Asio uses fences, which GCC's tsan does not model.
     endif()
