@@ -21,6 +21,22 @@ function(sluice_folder NAME)
     endif()
 endfunction()
 
+# One precompiled header for all tests, and a header of macros that tells them where they are:
+# SLUICE_SOURCE_DIR and SLUICE_BINARY_DIR. A header and not -D, because with a precompiled header
+# ccache hashes every -D, and a cached test must fit a clone in another folder.
+function(sluice_test_headers)
+    if(TARGET sluice_test_headers)
+        return()
+    endif()
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "")
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_places.h CONTENT
+         "#define SLUICE_SOURCE_DIR \"${CMAKE_SOURCE_DIR}\"\n#define SLUICE_BINARY_DIR \"${CMAKE_BINARY_DIR}\"\n")
+    add_library(sluice_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cc)
+    target_link_libraries(sluice_test_headers PRIVATE GTest::gtest)
+    target_precompile_headers(sluice_test_headers PRIVATE <gtest/gtest.h> <expected> <functional>
+                              <map> <memory> <string> <string_view> <vector>)
+endfunction()
+
 # tests/NAME/*_test.cc become build/tests/NAME_test; each GoogleTest case is a ctest case.
 function(sluice_test NAME)
     file(GLOB tests CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${NAME}/*.cc)
@@ -31,16 +47,15 @@ function(sluice_test NAME)
     add_executable(${NAME}_test ${tests})
     set_target_properties(${NAME}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_include_directories(${NAME}_test PRIVATE ${CMAKE_SOURCE_DIR})
-    target_compile_definitions(${NAME}_test PRIVATE SLUICE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-                                                    SLUICE_BINARY_DIR="${CMAKE_BINARY_DIR}")
+    target_compile_options(${NAME}_test PRIVATE "SHELL:-imacros ${CMAKE_BINARY_DIR}/test_places.h")
     target_link_libraries(${NAME}_test PRIVATE sluice_${NAME} Boost::json GTest::gmock GTest::gtest_main)
     if(TARGET sluice_test_support)
         target_link_libraries(${NAME}_test PRIVATE sluice_test_support)
     endif()
-    target_precompile_headers(${NAME}_test PRIVATE <gtest/gtest.h> <expected> <functional> <map>
-                              <memory> <string> <string_view> <vector>)
+    sluice_test_headers()
+    target_precompile_headers(${NAME}_test REUSE_FROM sluice_test_headers)
     gtest_discover_tests(${NAME}_test DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-                         PROPERTIES TIMEOUT 300)
+                         PROPERTIES TIMEOUT 300 LABELS ${NAME})
 endfunction()
 
 # tests/NAME/*_fuzz.cc become one libFuzzer binary each, build-fuzz/fuzz/WHAT_fuzz.

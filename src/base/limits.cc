@@ -59,6 +59,14 @@ constexpr auto kTable = std::to_array<Limit>({
     {"tokenizer.merges", kTokenizerMerges, "count", "file refused"},
     {"tokenizer.added_token", kAddedTokenBytes, "bytes", "file refused"},
     {"config.file", kConfigFileBytes, "bytes", "file refused"},
+    {"config.key_depth", kConfigKeyDepth, "levels", "file refused"},
+    {"config.errors", kConfigErrors, "count", "further errors are not listed"},
+    {"config.pools", kConfigPools, "count", "file refused"},
+    {"config.workers", kConfigWorkers, "count", "file refused"},
+    {"config.threads", kConfigThreads, "count", "file refused"},
+    {"log.line", kLogLineBytes, "bytes", "line cut"},
+    {"metrics.series", kMetricSeries, "count", "further label values of a metric count as \"other\""},
+    {"metrics.label", kMetricLabelBytes, "bytes", "label value cut"},
 });
 
 }  // namespace

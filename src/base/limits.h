@@ -63,6 +63,16 @@ inline constexpr std::size_t kVocabularyTokens = 1'048'576;
 inline constexpr std::size_t kTokenizerMerges = 4 * 1024 * 1024;
 inline constexpr std::size_t kAddedTokenBytes = 512;
 inline constexpr std::size_t kConfigFileBytes = 4 * 1024 * 1024;
+inline constexpr std::size_t kConfigKeyDepth = 64;
+inline constexpr std::size_t kConfigErrors = 20;
+inline constexpr std::size_t kConfigPools = 64;
+inline constexpr std::int64_t kConfigWorkers = 64;
+inline constexpr std::int64_t kConfigThreads = 1'024;
+
+// Observation
+inline constexpr std::size_t kLogLineBytes = 8 * 1024;
+inline constexpr std::size_t kMetricSeries = 2'048;
+inline constexpr std::size_t kMetricLabelBytes = 128;
 
 // What a checkpoint may say its model is
 inline constexpr std::size_t kModelVocabulary = 4 * 1024 * 1024;

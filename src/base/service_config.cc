@@ -1,0 +1,309 @@
+#include "base/service_config.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <utility>
+
+#include "base/config.h"
+#include "base/limits.h"
+#include "base/nearest.h"
+
+namespace sluice {
+namespace {
+
+using config::Document;
+using config::Range;
+using config::Table;
+
+constexpr std::string_view kNotYet = "is not supported yet";
+
+// ---- The one table of settings: key, field, default, meaning --------------------------------------
+
+template <class Gateway, class Visitor>
+void visit_gateway(Gateway& gateway, Visitor&& visit) {
+    visit("listen", gateway.listen, HostPort{"127.0.0.1", 8080},
+          "where clients connect; port 0 takes a free one");
+    visit("admin", gateway.admin, HostPort{"127.0.0.1", 8081}, "metrics and control");
+}
+
+template <class Pool, class Visitor>
+void visit_pool(Pool& pool, Visitor&& visit) {
+    visit("name", pool.name, "stable", "what plans, records and metrics call it");
+    visit("engine", pool.engine, "native", "what kind of engine runs it");
+    visit("model", pool.model, "krill", "a GGUF file, or the built-in model");
+    visit("workers", pool.workers, 1, "engine processes", Range{1, limits::kConfigWorkers});
+    visit("threads", pool.threads, std::nullopt, "of each worker",
+          Range{1, limits::kConfigThreads});
+    visit("thinking", pool.thinking, false, "whether answers think unless the request says");
+    visit("price.hour", pool.price_hour, 0.0, "of the whole pool; for cost per success");
+}
+
+template <class Plan, class Visitor>
+void visit_plan(Plan& plan, Visitor&& visit) {
+    visit("stable", plan.stable, "", "the pool that answers");
+}
+
+// Written in docs and plans already, so a reader deserves better than "unknown key".
+constexpr auto kPoolLater = std::to_array<std::string_view>(
+    {"url", "urls", "api_key_env", "upstream_model", "max_concurrency"});
+constexpr auto kPlanLater = std::to_array<std::string_view>({"split", "shadow", "guard"});
+constexpr auto kRootLater = std::to_array<std::string_view>({"tenant", "kv"});
+constexpr auto kEnginesLater =
+    std::to_array<std::string_view>({"openai", "vllm", "sglang", "llama.cpp"});
+
+// ---- Reading --------------------------------------------------------------------------------------
+
+/// Sets each field to its default, and to what the file says if there is a table.
+class Reader {
+public:
+    Reader() = default;
+    explicit Reader(Table table) : table_(std::move(table)) {}
+
+    template <class T, class Default>
+    void operator()(std::string_view key, Setting<T>& setting, Default&& value, std::string_view,
+                    Range range = {}) {
+        setting = {T(std::forward<Default>(value)), "default"};
+        if (!table_) return;
+        const std::size_t dot = key.find('.');
+        if (dot == std::string_view::npos) {
+            read(*table_, key, setting, range);
+        } else if (std::optional<Table> inner = table_->table(key.substr(0, dot))) {
+            read(*inner, key.substr(dot + 1), setting, range);
+            inner->finish();
+        }
+    }
+
+private:
+    template <class T>
+    static void read(Table& table, std::string_view key, Setting<T>& setting, Range range) {
+        std::optional<T> value = get(table, key, T{}, range);
+        if (value) setting = {std::move(*value), table.place(key)};
+    }
+
+    static std::optional<bool> get(Table& table, std::string_view key, bool, Range) {
+        return table.boolean(key);
+    }
+    static std::optional<std::int64_t> get(Table& table, std::string_view key, std::int64_t,
+                                           Range range) {
+        return table.integer(key, range);
+    }
+    static std::optional<double> get(Table& table, std::string_view key, double, Range) {
+        return table.number(key, 0.0);
+    }
+    static std::optional<std::optional<std::int64_t>> get(Table& table, std::string_view key,
+                                                          std::optional<std::int64_t>,
+                                                          Range range) {
+        const auto value = table.integer_or(key, range, "auto");
+        return value ? std::optional(value->number) : std::nullopt;
+    }
+    static std::optional<std::string> get(Table& table, std::string_view key, std::string_view,
+                                          Range) {
+        constexpr std::size_t kLongest = 4096;
+        std::optional<std::string> text = table.text(key);
+        if (!text) return std::nullopt;
+        const auto is_control = [](char c) {
+            return static_cast<unsigned char>(c) < 0x20 || c == '\x7F';
+        };
+        if (!text->empty() && text->size() <= kLongest &&
+            std::find_if(text->begin(), text->end(), is_control) == text->end()) {
+            return text;
+        }
+        table.reject(key, "is empty, too long or holds control characters");
+        return std::nullopt;
+    }
+    static std::optional<HostPort> get(Table& table, std::string_view key, const HostPort&, Range) {
+        const std::optional<std::string> text = table.text(key);
+        if (!text) return std::nullopt;
+        const Result<HostPort> address = parse_host_port(*text);
+        if (address) return *address;
+        table.reject(key, "is not an address; write it like \"127.0.0.1:8080\" or \"[::1]:8080\"");
+        return std::nullopt;
+    }
+
+    std::optional<Table> table_;
+};
+
+bool is_pool_name(std::string_view name) {
+    constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+    return name.size() <= 64 && name.find_first_not_of(kAllowed) == std::string_view::npos;
+}
+
+void check_engine(Table& table, const std::string& engine) {
+    if (engine == "native") return;
+    for (const std::string_view later : kEnginesLater) {
+        if (engine == later) {
+            table.reject("engine", fmt::format("\"{}\" {}; \"native\" is", later, kNotYet));
+            return;
+        }
+    }
+    constexpr auto kEngines = std::to_array<std::string_view>({"native"});
+    table.reject("engine",
+                 fmt::format("is not a kind of engine{}", did_you_mean(engine, kEngines)));
+}
+
+PoolConfig read_pool(Table table) {
+    PoolConfig pool;
+    visit_pool(pool, Reader(table));
+    check_engine(table, *pool.engine);
+    if (!is_pool_name(*pool.name)) {
+        table.reject("name", "must be at most 64 of a-z, 0-9, '-' and '_'");
+    }
+    for (const std::string_view key : kPoolLater) table.forbid(key, kNotYet);
+    table.finish();
+    return pool;
+}
+
+std::vector<PoolConfig> read_pools(Table& root) {
+    std::vector<PoolConfig> pools;
+    std::set<std::string> names;
+    for (Table& table : root.tables("pool")) {
+        if (pools.size() == limits::kConfigPools) {
+            table.reject("name", fmt::format("is one pool more than {}", limits::kConfigPools));
+            break;
+        }
+        PoolConfig pool = read_pool(table);
+        if (!names.insert(*pool.name).second) table.reject("name", "is used by an earlier pool");
+        pools.push_back(std::move(pool));
+    }
+    if (pools.empty()) visit_pool(pools.emplace_back(), Reader());
+    return pools;
+}
+
+GatewayConfig read_gateway(Table& root) {
+    GatewayConfig gateway;
+    std::optional<Table> table = root.table("gateway");
+    visit_gateway(gateway, table ? Reader(*table) : Reader());
+    if (!table) return gateway;
+    if (gateway.listen->port != 0 && *gateway.listen == *gateway.admin) {
+        table->reject(table->has("admin") ? "admin" : "listen", "is the other address's port too");
+    }
+    table->finish();
+    return gateway;
+}
+
+PlanConfig read_plan(Table& root, const std::vector<PoolConfig>& pools) {
+    PlanConfig plan;
+    std::optional<Table> table = root.table("plan");
+    visit_plan(plan, table ? Reader(*table) : Reader());
+    std::vector<std::string_view> names;
+    for (const PoolConfig& pool : pools) names.push_back(*pool.name);
+
+    if (plan.stable->empty() && pools.size() == 1) plan.stable.value = *pools.front().name;
+    const bool known = std::find(names.begin(), names.end(), *plan.stable) != names.end();
+    if (!known && plan.stable->empty()) {
+        Table& place = table ? *table : root;
+        place.reject(table ? "stable" : "plan.stable", "must name the pool that answers");
+    } else if (!known) {
+        table->reject("stable", fmt::format("names no pool{}", did_you_mean(*plan.stable, names)));
+    }
+    if (table) {
+        for (const std::string_view key : kPlanLater) table->forbid(key, kNotYet);
+        table->finish();
+    }
+    return plan;
+}
+
+std::expected<ServiceConfig, std::vector<Error>> read(const Document& document) {
+    Table root = document.root();
+    ServiceConfig config;
+    config.gateway = read_gateway(root);
+    config.pools = read_pools(root);
+    config.plan = read_plan(root, config.pools);
+    for (const std::string_view key : kRootLater) root.forbid(key, kNotYet);
+    root.finish();
+    std::vector<Error> errors = document.errors();
+    if (!errors.empty()) return std::unexpected(std::move(errors));
+    return config;
+}
+
+// ---- Printing -------------------------------------------------------------------------------------
+
+std::string literal(bool value) { return value ? "true" : "false"; }
+std::string literal(std::int64_t value) { return fmt::format("{}", value); }
+std::string literal(double value) {
+    // TOML tells 1.0 from 1; both read back, but a price is a price.
+    std::string text = fmt::format("{}", value);
+    return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+std::string literal(std::string_view value) {
+    std::string text = "\"";
+    for (const char c : value) {
+        if (c == '"' || c == '\\') text += '\\';
+        text += c;
+    }
+    return text + '"';
+}
+std::string literal(const HostPort& value) { return literal(std::string_view(to_string(value))); }
+std::string literal(const std::optional<std::int64_t>& value) {
+    return value ? literal(*value) : "\"auto\"";
+}
+
+class Printer {
+public:
+    Printer(std::string table, std::vector<ConfigRow>& rows)
+        : table_(std::move(table)), rows_(&rows) {}
+
+    template <class T, class Default>
+    void operator()(std::string_view key, const Setting<T>& setting, const Default&,
+                    std::string_view meaning, Range = {}) {
+        rows_->push_back({table_, std::string(key), print(*setting), setting.place, meaning});
+    }
+
+private:
+    static std::string print(const std::string& value) { return literal(std::string_view(value)); }
+    template <class T>
+    static std::string print(const T& value) {
+        return literal(value);
+    }
+
+    std::string table_;
+    std::vector<ConfigRow>* rows_;
+};
+
+}  // namespace
+
+ServiceConfig default_service_config() { return *parse_service_config("", "default"); }
+
+std::expected<ServiceConfig, std::vector<Error>> parse_service_config(std::string_view text,
+                                                                      std::string name) {
+    const Result<Document> document = Document::parse(text, std::move(name));
+    if (!document) return std::unexpected(std::vector{document.error()});
+    return read(*document);
+}
+
+std::expected<ServiceConfig, std::vector<Error>> load_service_config(const std::string& path) {
+    const Result<Document> document = Document::load(path);
+    if (!document) return std::unexpected(std::vector{document.error()});
+    return read(*document);
+}
+
+std::vector<ConfigRow> rows(const ServiceConfig& config) {
+    std::vector<ConfigRow> rows;
+    visit_gateway(config.gateway, Printer("gateway", rows));
+    for (std::size_t i = 0; i < config.pools.size(); ++i) {
+        visit_pool(config.pools[i], Printer(fmt::format("pool[{}]", i), rows));
+    }
+    visit_plan(config.plan, Printer("plan", rows));
+    return rows;
+}
+
+std::string render(const ServiceConfig& config) {
+    std::string text;
+    std::string table;
+    for (const ConfigRow& row : rows(config)) {
+        if (row.table != table) {
+            const bool list = row.table.starts_with("pool");
+            text += fmt::format("{}{}\n", table.empty() ? "" : "\n",
+                                list ? "[[pool]]" : fmt::format("[{}]", row.table));
+            table = row.table;
+        }
+        const std::string line = fmt::format("{} = {}", row.key, row.value);
+        text += fmt::format("{:<32}  # {}: {}\n", line, row.place, row.meaning);
+    }
+    return text;
+}
+
+}  // namespace sluice

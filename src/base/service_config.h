@@ -1,0 +1,80 @@
+#pragma once
+
+// The configuration of the service: one TOML file, every setting with a default, every value with
+// the place it comes from. Names and defaults stand once, in service_config.cc; reading, checking
+// and `sluice config show` all walk that one table.
+//
+// A flag overrides the file: `config.gateway.listen = {address, "--port"}`.
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.h"
+#include "base/units.h"
+
+namespace sluice {
+
+/// A value and where it was set: "default", "sluice.toml:12", "--port".
+template <class T>
+struct Setting {
+    T value{};
+    std::string place = "default";
+
+    const T& operator*() const { return value; }
+    const T* operator->() const { return &value; }
+};
+
+struct GatewayConfig {
+    Setting<HostPort> listen;
+    Setting<HostPort> admin;
+};
+
+struct PoolConfig {
+    Setting<std::string> name;
+    Setting<std::string> engine;  ///< "native"; more kinds follow.
+    Setting<std::string> model;   ///< A GGUF file, or "krill".
+    Setting<std::int64_t> workers;
+    Setting<std::optional<std::int64_t>> threads;  ///< Of one worker; nullopt is "auto".
+    Setting<bool> thinking;                        ///< Whether answers think unless asked not to.
+    Setting<double> price_hour;                    ///< Of the whole pool, in any one currency.
+};
+
+struct PlanConfig {
+    Setting<std::string> stable;  ///< Name of the pool that answers.
+};
+
+struct ServiceConfig {
+    GatewayConfig gateway;
+    std::vector<PoolConfig> pools;  ///< At least one; names are unique.
+    PlanConfig plan;
+};
+
+/// One line of `sluice config show`.
+struct ConfigRow {
+    std::string table;  ///< "gateway", "pool[0]"
+    std::string key;    ///< "price.hour"
+    std::string value;  ///< As TOML writes it.
+    std::string place;
+    std::string_view meaning;
+};
+
+/// What holds without a file: Krill in one pool of one worker.
+[[nodiscard]] ServiceConfig default_service_config();
+
+/// All mistakes at once, in the order of the file; `name` stands for the file in them.
+[[nodiscard]] std::expected<ServiceConfig, std::vector<Error>> parse_service_config(
+    std::string_view text, std::string name);
+/// A file that can't be read is the only error with `ErrorCode::kIo`.
+[[nodiscard]] std::expected<ServiceConfig, std::vector<Error>> load_service_config(
+    const std::string& path);
+
+[[nodiscard]] std::vector<ConfigRow> rows(const ServiceConfig& config);
+
+/// TOML that gives the same configuration, with the place and meaning of each value beside it.
+[[nodiscard]] std::string render(const ServiceConfig& config);
+
+}  // namespace sluice

@@ -1,0 +1,105 @@
+#include "base/service_config.h"
+
+#include <gmock/gmock.h>
+
+namespace sluice {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+std::vector<std::string> mistakes(std::string_view text) {
+    const auto config = parse_service_config(text, "f.toml");
+    std::vector<std::string> lines;
+    if (config) return lines;
+    for (const Error& error : config.error()) lines.push_back(error.to_string());
+    return lines;
+}
+
+TEST(ServiceConfigTest, AnEmptyFileServesKrillFromOneWorker) {
+    const ServiceConfig config = default_service_config();
+    EXPECT_EQ(to_string(*config.gateway.listen), "127.0.0.1:8080");
+    EXPECT_EQ(to_string(*config.gateway.admin), "127.0.0.1:8081");
+    ASSERT_EQ(config.pools.size(), 1U);
+    EXPECT_EQ(*config.pools[0].model, "krill");
+    EXPECT_EQ(*config.pools[0].workers, 1);
+    EXPECT_EQ(*config.pools[0].threads, std::nullopt);
+    EXPECT_FALSE(*config.pools[0].thinking);
+    EXPECT_EQ(*config.plan.stable, "stable");
+    EXPECT_EQ(config.gateway.listen.place, "default");
+}
+
+TEST(ServiceConfigTest, AValueOfTheFileHasItsLineAsPlace) {
+    const auto config = parse_service_config(
+        "[gateway]\nlisten = \"0.0.0.0:0\"\n[[pool]]\nname = \"a\"\nworkers = 2\nthreads = 3\n"
+        "thinking = true\nprice.hour = 1.20\nmodel = \"m.gguf\"\n[plan]\nstable = \"a\"\n",
+        "f.toml");
+    ASSERT_TRUE(config) << config.error()[0].to_string();
+    EXPECT_EQ(config->gateway.listen->port, 0);
+    EXPECT_EQ(config->gateway.listen.place, "f.toml:2");
+    EXPECT_EQ(config->gateway.admin.place, "default");
+    EXPECT_EQ(*config->pools[0].threads, 3);
+    EXPECT_EQ(*config->pools[0].price_hour, 1.2);
+    EXPECT_EQ(config->pools[0].price_hour.place, "f.toml:8");
+    EXPECT_TRUE(*config->pools[0].thinking);
+    EXPECT_EQ(*config->plan.stable, "a");
+}
+
+TEST(ServiceConfigTest, WhatIsShownReadsBackAsTheSame) {
+    const auto config = parse_service_config(
+        "[gateway]\nlisten = \"[::1]:0\"\n[[pool]]\nname = \"a\"\nmodel = 'C:\\x \"y\".gguf'\n"
+        "[[pool]]\nname = \"b\"\nthreads = 2\n[plan]\nstable = \"b\"\n",
+        "f.toml");
+    ASSERT_TRUE(config) << config.error()[0].to_string();
+    const std::string shown = render(*config);
+    const auto again = parse_service_config(shown, "g.toml");
+    ASSERT_TRUE(again) << again.error()[0].to_string() << shown;
+    const std::vector<ConfigRow> before = rows(*config);
+    const std::vector<ConfigRow> after = rows(*again);
+    ASSERT_EQ(before.size(), after.size());
+    for (std::size_t i = 0; i < before.size(); ++i) EXPECT_EQ(before[i].value, after[i].value);
+    EXPECT_THAT(shown, HasSubstr("# f.toml:2: "));
+    EXPECT_THAT(shown, HasSubstr("# default: "));
+}
+
+TEST(ServiceConfigTest, AllMistakesAreToldAtOnceInTheOrderOfTheFile) {
+    EXPECT_THAT(mistakes("[gatewy]\nx = 1\n[[pool]]\nworkers = 0\nwokers = 2\n"),
+                ElementsAre("f.toml:1: unknown key 'gatewy'; did you mean 'gateway'?",
+                            "f.toml:4: pool[0].workers is 0, but must be from 1 to 64",
+                            "f.toml:5: unknown key 'pool[0].wokers'; did you mean 'workers'?"));
+}
+
+TEST(ServiceConfigTest, WhatComesLaterSaysSo) {
+    EXPECT_THAT(mistakes("[[plan.split]]\npool = \"a\"\n"),
+                ElementsAre("f.toml:1: plan.split is not supported yet"));
+    EXPECT_THAT(
+        mistakes("[[tenant]]\nname = \"acme\"\n[[kv.node]]\nurl = \"x\"\n"),
+        ElementsAre("f.toml:1: tenant is not supported yet", HasSubstr("kv is not supported yet")));
+    EXPECT_THAT(
+        mistakes("[[pool]]\nengine = \"openai\"\nurl = \"http://h/v1\"\n"),
+        ElementsAre("f.toml:2: pool[0].engine \"openai\" is not supported yet; \"native\" is",
+                    "f.toml:3: pool[0].url is not supported yet"));
+}
+
+TEST(ServiceConfigTest, APlanNamesAPool) {
+    EXPECT_THAT(mistakes("[[pool]]\nname = \"blue\"\n[plan]\nstable = \"bule\"\n"),
+                ElementsAre("f.toml:4: plan.stable names no pool; did you mean 'blue'?"));
+    EXPECT_THAT(mistakes("[[pool]]\nname = \"a\"\n[[pool]]\nname = \"b\"\n"),
+                ElementsAre(HasSubstr("plan.stable must name the pool that answers")));
+    EXPECT_THAT(
+        mistakes("[[pool]]\nname = \"a\"\n[[pool]]\nname = \"a\"\n[plan]\nstable = \"a\"\n"),
+        ElementsAre("f.toml:4: pool[1].name is used by an earlier pool"));
+}
+
+TEST(ServiceConfigTest, AddressesAndNamesAreChecked) {
+    EXPECT_EQ(mistakes("[gateway]\nlisten = \"8080\"\n").size(), 1U);
+    EXPECT_EQ(mistakes("[gateway]\nlisten = \"127.0.0.1:8081\"\n").size(), 1U);
+    EXPECT_EQ(mistakes("[gateway]\nlisten = \"h:0\"\nadmin = \"h:0\"\n").size(), 0U);
+    EXPECT_EQ(mistakes("[[pool]]\nname = \"A B\"\n").size(), 1U);
+    EXPECT_EQ(mistakes("[[pool]]\nmodel = \"a\\nb\"\n").size(), 1U);
+    EXPECT_EQ(mistakes("[[pool]]\nprice.hour = -1\nprice.minute = 1\n").size(), 2U);
+    EXPECT_EQ(mistakes("pool = 1\nplan = 2\ngateway = 3\n").size(), 3U);
+}
+
+}  // namespace
+}  // namespace sluice
