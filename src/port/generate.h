@@ -20,8 +20,8 @@ namespace sluice::port {
 inline constexpr std::size_t kRidLength = 32;
 
 struct GenerateRequest {
-    std::string rid;  ///< kRidLength lower-case hexadecimal digits.
-    std::vector<TokenId> input_ids;
+    std::string rid;                 ///< kRidLength lower-case hexadecimal digits.
+    std::vector<TokenId> input_ids;  ///< At least one.
     SamplingParams sampling_params;
     bool stream = true;
     bool return_logprob = false;
@@ -31,16 +31,17 @@ struct GenerateRequest {
     std::int32_t priority = 0;  ///< Higher runs first.
 
     // Below "sluice" on the wire.
-    std::vector<TokenId> resume_output_ids;  ///< Already given to the client; generation goes on after them.
-    std::string salt;                        ///< Keeps prefix reuse apart between tenants.
-    std::uint64_t deadline_ms = 0;           ///< From arrival; 0 is none.
+    std::vector<TokenId>
+        resume_output_ids;          ///< Already given to the client; generation goes on after them.
+    std::string salt;               ///< Keeps prefix reuse apart between tenants.
+    std::uint64_t deadline_ms = 0;  ///< From arrival; 0 is none.
 
     bool operator==(const GenerateRequest&) const = default;
 };
 
 struct TokenLogprob {
     TokenId token = 0;
-    float logprob = 0.0F;
+    float logprob = 0.0F;  ///< Minus infinity for a probability of zero; null on the wire.
     bool operator==(const TokenLogprob&) const = default;
 };
 
@@ -63,11 +64,11 @@ struct FinishReason {
 /// What happened since the last frame. Without tokens it is a heartbeat.
 struct GenerateFrame {
     std::string rid;
-    std::vector<TokenId> output_ids;  ///< New ones only.
+    std::vector<TokenId> output_ids;                ///< New ones only.
     std::vector<PositionLogprobs> output_logprobs;  ///< One per output id if asked for.
-    std::vector<PositionLogprobs> input_logprobs;   ///< On the first frame with tokens if asked for.
+    std::vector<PositionLogprobs> input_logprobs;  ///< On the first frame with tokens if asked for.
     std::uint64_t prompt_tokens = 0;
-    std::uint64_t cached_tokens = 0;      ///< Prompt tokens not computed by this request.
+    std::uint64_t cached_tokens = 0;  ///< Prompt tokens not computed by this request.
     std::map<std::string, std::uint64_t> cached_tokens_by_source;  ///< "pool", later "dram", ...
     std::uint64_t completion_tokens = 0;  ///< In all, those of resume_output_ids included.
     std::uint64_t computed_tokens = 0;    ///< Grows while a prefill runs: that is progress.

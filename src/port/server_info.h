@@ -27,7 +27,7 @@ struct ServerInfo {
     std::string fingerprint;  ///< Digest of the weights and hyper-parameters.
     std::string numerics_id;  ///< Arithmetic version + packing + KV dtype.
     std::string tokenizer_digest;
-    std::string dialect;      ///< "deepseek-v4.1"
+    std::string dialect;  ///< "deepseek-v4.1"
     std::vector<KvComponent> kv_components;
     std::uint32_t block_tokens = 64;
     std::uint64_t context_length = 0;  ///< Prompt and output together, in tokens.
