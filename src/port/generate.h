@@ -20,8 +20,8 @@ namespace sluice::port {
 inline constexpr std::size_t kRidLength = 32;
 
 struct GenerateRequest {
-    std::string rid;  ///< kRidLength lower-case hexadecimal digits.
-    std::vector<TokenId> input_ids;
+    std::string rid;                 ///< kRidLength lower-case hexadecimal digits.
+    std::vector<TokenId> input_ids;  ///< At least one.
     SamplingParams sampling_params;
     bool stream = true;
     bool return_logprob = false;
@@ -41,7 +41,7 @@ struct GenerateRequest {
 
 struct TokenLogprob {
     TokenId token = 0;
-    float logprob = 0.0F;
+    float logprob = 0.0F;  ///< Minus infinity for a probability of zero; null on the wire.
     bool operator==(const TokenLogprob&) const = default;
 };
 
