@@ -219,7 +219,8 @@ void ServerConnection::respond(std::uint64_t serial, HttpResponse response) {
     head.framing = has_no_body(response.status) ? BodyFraming::kNone : BodyFraming::kLength;
     head.body_bytes = response.body.size();
     output_.add(response_head(head, response.headers));
-    if (head.framing == BodyFraming::kLength && !head_only_) output_.move_in(std::move(response.body));
+    if (head.framing == BodyFraming::kLength && !head_only_)
+        output_.move_in(std::move(response.body));
     flush_later();
 }
 
