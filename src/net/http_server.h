@@ -74,7 +74,7 @@ struct HttpServerOptions {
     std::chrono::milliseconds idle_time = std::chrono::seconds(limits::kIdleSeconds);
     std::chrono::milliseconds write_stall = std::chrono::seconds(limits::kWriteStallSeconds);
     /// Body of the server's own 4xx answers; default is `{"error":{...}}` in OpenAI's shape.
-    std::function<HttpResponse(int status, std::string_view message)> error_body;
+    std::function<HttpResponse(int status, std::string_view message)> error_body{};
 };
 
 class HttpServer {
