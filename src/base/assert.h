@@ -10,6 +10,6 @@ namespace sluice {
 
 }  // namespace sluice
 
-#define SLUICE_ASSERT(condition)                                                     \
-    (static_cast<bool>(condition) ? static_cast<void>(0)                             \
+#define SLUICE_ASSERT(condition)                         \
+    (static_cast<bool>(condition) ? static_cast<void>(0) \
                                   : ::sluice::assertion_failed(#condition, __FILE__, __LINE__))

@@ -10,7 +10,8 @@ constexpr auto kTable = std::to_array<Limit>({
     {"http.body", kBodyBytes, "bytes", "413 payload_too_large, connection closed"},
     {"http.connections", kConnections, "count", "further connections wait in the listen backlog"},
     {"http.pipelined", kPipelinedBytes, "bytes", "reading pauses until the answer is out"},
-    {"http.stream_backlog", kStreamBacklogBytes, "bytes", "slow reader: stream ends, request cancelled"},
+    {"http.stream_backlog", kStreamBacklogBytes, "bytes",
+     "slow reader: stream ends, request cancelled"},
     {"http.header_time", kHeaderSeconds, "s", "408, connection closed"},
     {"http.body_time", kBodySeconds, "s", "408, connection closed"},
     {"http.idle_time", kIdleSeconds, "s", "idle connection closed"},
@@ -40,7 +41,8 @@ constexpr auto kTable = std::to_array<Limit>({
     {"config.workers", kConfigWorkers, "count", "file refused"},
     {"config.threads", kConfigThreads, "count", "file refused"},
     {"log.line", kLogLineBytes, "bytes", "line cut"},
-    {"metrics.series", kMetricSeries, "count", "further label values of a metric count as \"other\""},
+    {"metrics.series", kMetricSeries, "count",
+     "further label values of a metric count as \"other\""},
     {"metrics.label", kMetricLabelBytes, "bytes", "label value cut"},
 });
 

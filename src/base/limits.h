@@ -57,10 +57,10 @@ inline constexpr std::size_t kMetricSeries = 2'048;
 inline constexpr std::size_t kMetricLabelBytes = 128;
 
 struct Limit {
-    std::string_view name;   ///< "http.header"
+    std::string_view name;  ///< "http.header"
     std::uint64_t value;
-    std::string_view unit;   ///< "bytes", "s", "count"
-    std::string_view what;   ///< What happens beyond it.
+    std::string_view unit;  ///< "bytes", "s", "count"
+    std::string_view what;  ///< What happens beyond it.
 };
 
 /// All of the above, in the order of the file.
