@@ -7,10 +7,19 @@
 #include <fstream>
 #include <map>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
-// Errors as values, and a bound on recursion; both are read by the header.
-#define TOML_EXCEPTIONS 0
+namespace {
+
+/// toml++ 3.3 asserts some things that only depend on the text, where ending the process is no answer.
+[[noreturn]] void toml_assertion_failed() { throw std::logic_error("this is not TOML"); }
+
+}  // namespace
+
+// Read by the header: errors as exceptions, which end in Document::parse, and a bound on recursion.
+#define TOML_ASSERT(condition) ((condition) ? static_cast<void>(0) : toml_assertion_failed())
+#define TOML_EXCEPTIONS 1
 #define TOML_MAX_NESTED_VALUES 32
 #include <toml++/toml.h>
 
@@ -265,14 +274,15 @@ Result<Document> Document::parse(std::string_view text, std::string name) {
     }
     auto impl = std::make_shared<Impl>();
     impl->name = std::move(name);
-    toml::parse_result parsed = toml::parse(text);
-    if (!parsed) {
-        const toml::parse_error& error = parsed.error();
+    try {
+        impl->root = toml::parse(text);
+        return Document(std::move(impl));
+    } catch (const toml::parse_error& error) {
         return std::unexpected(Error(ErrorCode::kInvalid, printable(error.description()),
                                      impl->place(error.source())));
+    } catch (const std::exception& error) {
+        return std::unexpected(Error(ErrorCode::kInvalid, error.what(), impl->name));
     }
-    impl->root = std::move(parsed).table();
-    return Document(std::move(impl));
 }
 
 Result<Document> Document::load(const std::string& path) {
