@@ -83,6 +83,7 @@ TEST(ConfigTest, CharactersThatTheParserCannotTakeAreRefusedBeforeIt) {
     EXPECT_FALSE(Document::parse("\xEF\xBB\xBB\"", "test.toml"));
     EXPECT_FALSE(Document::parse("a = \"\uFEFF\"", "test.toml"));
     EXPECT_FALSE(Document::parse("a = \"\uFEA0\"", "test.toml"));
+    EXPECT_FALSE(Document::parse("\u00FE", "test.toml"));
     EXPECT_TRUE(Document::parse("\uFEFF# Windows\na = \"\uFE9F\uFF00\"", "test.toml"));
 }
 
