@@ -224,7 +224,7 @@ void Generation::on_leg_error(const Error& error) {
     const bool resume = !pump_->journal().empty();
     log::warn("request {} lost worker {} after {} tokens: {}", headers_.request_id, url,
               pump_->journal().size(), error.message());
-    if (++losses_ > kLossesMax) {
+    if (++losses_ >= kLossesMax) {
         return fail({.code = ApiErrorCode::kWorkerLost,
                      .message = fmt::format("{} workers in a row were lost with this request",
                                             losses_),
