@@ -53,7 +53,7 @@ public:
     /// Loop thread: calls `work` once after `delay`. `work` may destroy its own Timer.
     [[nodiscard]] Timer call_after(std::chrono::nanoseconds delay, std::function<void()> work);
 
-    /// Loop thread: calls `work` for each arrival of one of `signals` for as long as the loop lives.
+    /// Loop thread: calls `work` for each arrival of one of `signals` while the loop lives.
     void on_signal(std::initializer_list<int> signals, std::function<void(int)> work);
 
     [[nodiscard]] bool in_loop_thread() const;
