@@ -43,6 +43,9 @@ public:
     /// Runs handlers on the calling thread until `stop`.
     void run();
 
+    /// The same for at most `duration`; may be called again. For tools that wait for one thing.
+    void run_for(std::chrono::nanoseconds duration);
+
     /// Any thread, any number of times, before `run` too. Handlers that have not run yet are
     /// dropped; a stopped loop stays stopped.
     void stop();
