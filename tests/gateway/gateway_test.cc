@@ -2,6 +2,7 @@
 
 #include "gateway/gateway.h"
 
+#include <algorithm>
 #include <boost/json.hpp>
 
 #include "gateway/model_vocabulary.h"

@@ -1,5 +1,7 @@
 #include "gateway/request_preparer.h"
 
+#include <algorithm>
+
 #include "gateway/model_vocabulary.h"
 
 namespace sluice::gateway {
