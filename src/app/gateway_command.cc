@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "app/command.h"
+#include "app/stable_pool.h"
 #include "base/log.h"
-#include "base/service_config.h"
 #include "gateway/gateway_process.h"
 
 namespace sluice::app {
@@ -47,12 +47,6 @@ net::HttpServerOptions server_options(const HostPort& address, std::optional<std
     return options;
 }
 
-const PoolConfig& stable_pool(const ServiceConfig& config) {
-    for (const PoolConfig& pool : config.pools)
-        if (*pool.name == *config.plan.stable) return pool;
-    return config.pools.front();
-}
-
 gateway::GatewayProcessOptions process_options(const Options& options,
                                                const ServiceConfig& config) {
     const PoolConfig& pool = stable_pool(config);
@@ -68,14 +62,11 @@ gateway::GatewayProcessOptions process_options(const Options& options,
 }
 
 int run(const Options& options) {
-    std::expected<ServiceConfig, std::vector<Error>> config = default_service_config();
-    if (!options.config.empty()) config = load_service_config(options.config);
-    if (!config) {
-        const bool unreadable = config.error().front().code() == ErrorCode::kIo;
-        return fail(unreadable ? kCannotStart : kWrongUse, config.error());
-    }
+    const auto config = read_config(options.config);
+    if (!config) return fail_config(config.error());
     if (options.workers.empty()) {
-        return fail(kWrongUse, "a gateway needs at least one --worker URL; `sluice up` starts both");
+        return fail(kWrongUse,
+                    "a gateway needs at least one --worker URL; `sluice up` starts both");
     }
     if (const auto logging = log::configure_from_environment("gateway"); !logging)
         return fail(kWrongUse, logging.error());
@@ -96,8 +87,9 @@ Run define_gateway(CLI::App& command) {
     command.add_option("--config", options->config, "Configuration file")->type_name("FILE");
     command.add_option("--port", options->port, "Port for clients; 0 takes a free one")
         ->type_name("N");
-    command.add_option("--admin-port", options->admin_port,
-                       "Port for /metrics and administration; 0 takes a free one")
+    command
+        .add_option("--admin-port", options->admin_port,
+                    "Port for /metrics and administration; 0 takes a free one")
         ->type_name("N");
     command
         .add_option("--model", options->model,

@@ -70,7 +70,9 @@ private:
     void dispatch(const Routes& routes, const Exchange& exchange);
 
     void handle_chat(const Exchange& exchange) { generate(Endpoint::kChat, exchange); }
-    void handle_completions(const Exchange& exchange) { generate(Endpoint::kCompletions, exchange); }
+    void handle_completions(const Exchange& exchange) {
+        generate(Endpoint::kCompletions, exchange);
+    }
     void handle_models(const Exchange& exchange);
     void handle_model(const Exchange& exchange, std::string_view name);
     void handle_health(const Exchange& exchange);

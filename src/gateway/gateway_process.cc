@@ -14,7 +14,8 @@ namespace sluice::gateway {
 namespace {
 
 std::string url_of(const net::HttpServerOptions& options, std::uint16_t port) {
-    const bool v6 = options.address.find(':') != std::string::npos && options.address.front() != '[';
+    const bool v6 =
+        options.address.find(':') != std::string::npos && options.address.front() != '[';
     return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", options.address, v6 ? "]" : "", port);
 }
 

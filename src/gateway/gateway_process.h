@@ -18,7 +18,7 @@ struct GatewayProcessOptions {
 };
 
 struct GatewayAddresses {
-    std::string url;    ///< "http://127.0.0.1:8080"
+    std::string url;  ///< "http://127.0.0.1:8080"
     std::string admin;
 };
 

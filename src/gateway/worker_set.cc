@@ -57,11 +57,9 @@ void WorkerSet::report_failure(WorkerIndex index) {
 }
 
 void WorkerSet::probe(WorkerIndex index) {
-    workers_[index].probe =
-        adapters::WorkerProbe::load(client_, workers_[index].url,
-                                    [this, index](Result<port::LoadReport> load) {
-                                        on_load(index, load);
-                                    });
+    workers_[index].probe = adapters::WorkerProbe::load(
+        client_, workers_[index].url,
+        [this, index](Result<port::LoadReport> load) { on_load(index, load); });
 }
 
 void WorkerSet::probe_later(WorkerIndex index) {

@@ -51,9 +51,9 @@ private:
         const std::string& path = exchange->request().path;
         if (path == "/ready")
             return exchange->respond(net::HttpResponse::json(
-                ready ? 200 : 503, to_json(port::LoadReport{
-                                       .state = ready ? port::EngineState::kReady
-                                                      : port::EngineState::kLoading})));
+                ready ? 200 : 503,
+                to_json(port::LoadReport{.state = ready ? port::EngineState::kReady
+                                                        : port::EngineState::kLoading})));
         if (path == "/server_info")
             return exchange->respond(net::HttpResponse::json(200, to_json(info)));
         requests.push_back(*port::parse_generate_request(exchange->request().body));
@@ -162,9 +162,8 @@ protected:
 
     void start_gateway(GatewayOptions options) {
         options.pool = "stable";
-        options.profile = {.model = "krill",
-                           .thinking = protocol::Thinking::kOff,
-                           .context_tokens = 131'072};
+        options.profile = {
+            .model = "krill", .thinking = protocol::Thinking::kOff, .context_tokens = 131'072};
         options.workers = {worker->url()};
         auto created = Gateway::create(loop, std::move(options), krill());
         ASSERT_TRUE(created.has_value()) << created.error().to_string();
@@ -184,8 +183,8 @@ protected:
     Reply send(std::string method, const std::string& path, std::string body = {},
                net::HttpHeaders headers = {}, std::uint16_t port = 0) {
         Reply reply;
-        const auto call = begin_send(reply, std::move(method), path, std::move(body),
-                                     std::move(headers), port);
+        const auto call =
+            begin_send(reply, std::move(method), path, std::move(body), std::move(headers), port);
         run_until([&] { return reply.done; });
         return reply;
     }
