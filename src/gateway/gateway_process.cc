@@ -6,6 +6,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "checkpoint/gguf_file.h"
+#include "checkpoint/hyper_parameters.h"
 #include "gateway/model_vocabulary.h"
 
 namespace sluice::gateway {
