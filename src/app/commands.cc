@@ -7,6 +7,7 @@
 namespace sluice::app {
 
 Run define_config(CLI::App& command);
+Run define_engine(CLI::App& command);
 Run define_gateway(CLI::App& command);
 Run define_limits(CLI::App& command);
 Run define_version(CLI::App& command);
@@ -15,6 +16,8 @@ namespace {
 
 constexpr auto kCommands = std::to_array<Command>({
     {"gateway", "Serve clients in front of engines that already run", define_gateway},
+    {"engine", "Run a model behind the engine port, for a gateway that runs elsewhere",
+     define_engine},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
     {"version", "Print what this program is and how it was built", define_version},
