@@ -20,10 +20,9 @@ constexpr std::string_view kDone = "[DONE]";
 
 /// Owned by the handle, and by whichever of its callbacks runs.
 struct NativeLeg::State : std::enable_shared_from_this<NativeLeg::State> {
-    State(net::EventLoop& event_loop, std::string worker_url, std::string request_id,
-          LegEvents leg_events, const LegOptions& leg_options)
-        : loop(event_loop),
-          url(std::move(worker_url)),
+    State(std::string worker_url, std::string request_id, LegEvents leg_events,
+          const LegOptions& leg_options)
+        : url(std::move(worker_url)),
           rid(std::move(request_id)),
           events(std::move(leg_events)),
           options(leg_options) {}
@@ -58,27 +57,12 @@ struct NativeLeg::State : std::enable_shared_from_this<NativeLeg::State> {
     /// Nothing is called from now on.
     void end() {
         over = true;
-        stall.cancel();
         call.reset();
     }
 
     void on_head(int answer_status) {
         status = answer_status;
-        if (status != 200) return;
         last_frame = steady_clock::now();
-        watch(options.stall_time);
-    }
-
-    // One timer for the life of the leg: each frame only notes its time.
-    void watch(std::chrono::nanoseconds time) {
-        stall = loop.call_after(time, [this] {
-            const auto due = last_frame + options.stall_time;
-            const auto now = steady_clock::now();
-            if (now < due) return watch(due - now);
-            if (finished) return succeed();
-            fail({ErrorCode::kTimeout, fmt::format("the worker at {} sent no frame for {} ms", url,
-                                                   options.stall_time.count())});
-        });
     }
 
     void on_data(std::string_view data) {
@@ -91,7 +75,16 @@ struct NativeLeg::State : std::enable_shared_from_this<NativeLeg::State> {
         const auto fed = parser.feed(data, [this](const net::SseParser::Event& event) {
             if (!over) on_event(event.data);
         });
-        if (!fed && !over) fail_as_corrupt(fed.error().message());
+        if (over) return;
+        if (!fed) return fail_as_corrupt(fed.error().message());
+        // Complete silence is the connection's to see; what is not silent may be no frame still.
+        if (steady_clock::now() - last_frame > options.stall_time) on_stall();
+    }
+
+    void on_stall() {
+        if (finished) return succeed();
+        fail({ErrorCode::kTimeout, fmt::format("the worker at {} sent no frame for {} ms", url,
+                                               options.stall_time.count())});
     }
 
     void on_event(std::string_view data) {
@@ -137,13 +130,11 @@ struct NativeLeg::State : std::enable_shared_from_this<NativeLeg::State> {
         events.on_error(error, !any_frame);
     }
 
-    net::EventLoop& loop;
     const std::string url;
     const std::string rid;
     const LegEvents events;
     const LegOptions options;
     std::unique_ptr<net::HttpCall> call;
-    net::Timer stall;
     net::SseParser parser;
     std::string refusal;  ///< Body of an answer that is not 200; bounded.
     steady_clock::time_point last_frame;
@@ -156,12 +147,11 @@ struct NativeLeg::State : std::enable_shared_from_this<NativeLeg::State> {
 NativeLeg::NativeLeg(std::shared_ptr<State> state) : state_(std::move(state)) {}
 NativeLeg::~NativeLeg() { state_->end(); }
 
-std::unique_ptr<NativeLeg> NativeLeg::start(net::EventLoop& loop, net::HttpClient& client,
-                                            const std::string& worker_url,
+std::unique_ptr<NativeLeg> NativeLeg::start(net::HttpClient& client, const std::string& worker_url,
                                             port::GenerateRequest request, LegEvents events,
                                             const LegOptions& options) {
     request.stream = true;
-    auto state = std::make_shared<State>(loop, worker_url, request.rid, std::move(events), options);
+    auto state = std::make_shared<State>(worker_url, request.rid, std::move(events), options);
     state->start(client, port::to_json(request));
     return std::unique_ptr<NativeLeg>(new NativeLeg(std::move(state)));
 }

@@ -14,7 +14,6 @@
 #include <string>
 
 #include "base/error.h"
-#include "net/event_loop.h"
 #include "net/http_client.h"
 #include "port/generate.h"
 
@@ -25,9 +24,10 @@ struct LegEvents {
     std::function<void(const port::GenerateFrame& frame)> on_frame;
     /// After the frame with a finish reason.
     std::function<void()> on_end;
-    /// kInvalid and kOutOfRange (the context is too long): the request is wrong, with its place.
-    /// kExhausted: the worker's queue is full. kUnavailable: not ready, gone, or cut off before the
-    /// end. kTimeout: silent for too long. kCorrupt: not what the port speaks. kInternal: its bug.
+    /// kInvalid and kOutOfRange (the context is too short): the request is wrong, with its place.
+    /// kExhausted: the worker's queue is full. kUnavailable: not ready, no engine port, gone, or cut
+    /// off before the end. kTimeout: silent for too long. kCorrupt: not what the port speaks.
+    /// kInternal: a bug of the worker.
     std::function<void(const Error& error, bool before_first_frame)> on_error;
 };
 
@@ -42,9 +42,11 @@ struct LegOptions {
 class NativeLeg {
 public:
     /// `worker_url` is "http://host:port". Events come later, never from inside `start`.
-    [[nodiscard]] static std::unique_ptr<NativeLeg> start(
-        net::EventLoop& loop, net::HttpClient& client, const std::string& worker_url,
-        port::GenerateRequest request, LegEvents events, const LegOptions& options = {});
+    [[nodiscard]] static std::unique_ptr<NativeLeg> start(net::HttpClient& client,
+                                                          const std::string& worker_url,
+                                                          port::GenerateRequest request,
+                                                          LegEvents events,
+                                                          const LegOptions& options = {});
     ~NativeLeg();
     NativeLeg(const NativeLeg&) = delete;
     NativeLeg& operator=(const NativeLeg&) = delete;

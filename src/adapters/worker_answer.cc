@@ -13,8 +13,8 @@ ErrorCode code_of(int status, std::string_view code) {
             return code == port::kContextLengthExceeded ? ErrorCode::kOutOfRange
                                                         : ErrorCode::kInvalid;
         case 413: return ErrorCode::kInvalid;
-        case 404:
-        case 405: return ErrorCode::kUnsupported;
+        case 404:  // No engine port there.
+        case 405:
         case 409: return ErrorCode::kUnavailable;
         case 429: return ErrorCode::kExhausted;
         case 503: return code == port::kQueueFull ? ErrorCode::kExhausted : ErrorCode::kUnavailable;

@@ -16,7 +16,8 @@ namespace {
 
 constexpr auto kCommands = std::to_array<Command>({
     {"gateway", "Serve clients in front of engines that already run", define_gateway},
-    {"engine", "Run a model behind the engine port", define_engine},
+    {"engine", "Run a model behind the engine port, for a gateway that runs elsewhere",
+     define_engine},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
     {"version", "Print what this program is and how it was built", define_version},
