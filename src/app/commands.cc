@@ -7,12 +7,14 @@
 namespace sluice::app {
 
 Run define_config(CLI::App& command);
+Run define_gateway(CLI::App& command);
 Run define_limits(CLI::App& command);
 Run define_version(CLI::App& command);
 
 namespace {
 
 constexpr auto kCommands = std::to_array<Command>({
+    {"gateway", "Serve clients in front of engines that already run", define_gateway},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
     {"version", "Print what this program is and how it was built", define_version},

@@ -169,6 +169,7 @@ bool Gateway::wait_for_worker(std::shared_ptr<Generation> generation) {
 }
 
 void Gateway::serve_queue() {
+    if (auto on_ready = std::exchange(options_.on_ready, nullptr)) on_ready();
     std::deque<std::shared_ptr<Generation>> waiting;
     waiting.swap(queue_);
     for (const auto& generation : waiting) generation->seek_worker();

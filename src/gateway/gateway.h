@@ -31,6 +31,7 @@ struct GatewayOptions {
     std::vector<std::string> workers;  ///< "http://127.0.0.1:40001"
     std::size_t queue_max = limits::kQueuedRequests;
     std::chrono::milliseconds deadline = std::chrono::seconds(limits::kRequestSeconds);
+    std::function<void()> on_ready = [] {};  ///< Called once, when a worker can answer.
 };
 
 class Gateway {

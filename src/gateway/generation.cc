@@ -145,7 +145,7 @@ void Generation::start_leg(Assignment assignment) {
     services_.probe.leases(services_.workers.leases());
     const std::weak_ptr<Generation> weak = weak_from_this();
     leg_ = adapters::NativeLeg::start(
-        services_.client, assignment_.url, port_request(*max_tokens),
+        services_.loop, services_.client, assignment_.url, port_request(*max_tokens),
         {.on_frame =
              [weak](const port::GenerateFrame& frame) {
                  const auto self = weak.lock();
@@ -224,7 +224,7 @@ void Generation::on_leg_error(const Error& error) {
     const bool resume = !pump_->journal().empty();
     log::warn("request {} lost worker {} after {} tokens: {}", headers_.request_id, url,
               pump_->journal().size(), error.message());
-    if (++losses_ > kLossesMax) {
+    if (++losses_ >= kLossesMax) {
         return fail({.code = ApiErrorCode::kWorkerLost,
                      .message = fmt::format("{} workers in a row were lost with this request",
                                             losses_),
