@@ -144,8 +144,7 @@ void Generation::start_leg(Assignment assignment) {
     assignment_ = std::move(assignment);
     services_.probe.leases(services_.workers.leases());
     const std::weak_ptr<Generation> weak = weak_from_this();
-    leg_ = adapters::NativeLeg::start(services_.loop, services_.client, assignment_.url,
-                                      port_request(*max_tokens),
+    leg_ = adapters::NativeLeg::start(services_.client, assignment_.url, port_request(*max_tokens),
                                       {.on_frame =
                                            [weak](const port::GenerateFrame& frame) {
                                                const auto self = weak.lock();
