@@ -65,7 +65,8 @@ constexpr auto kTable = std::to_array<Limit>({
     {"config.workers", kConfigWorkers, "count", "file refused"},
     {"config.threads", kConfigThreads, "count", "file refused"},
     {"log.line", kLogLineBytes, "bytes", "line cut"},
-    {"metrics.series", kMetricSeries, "count", "further label values of a metric count as \"other\""},
+    {"metrics.series", kMetricSeries, "count",
+     "further label values of a metric count as \"other\""},
     {"metrics.label", kMetricLabelBytes, "bytes", "label value cut"},
 });
 

@@ -79,6 +79,14 @@ TEST(ConfigTest, AKeyOfManyLevelsIsRefusedBeforeItNests) {
     EXPECT_FALSE(Document::parse("a = " + std::string(100'000, '['), "test.toml"));
 }
 
+TEST(ConfigTest, CharactersThatTheParserCannotTakeAreRefusedBeforeIt) {
+    EXPECT_FALSE(Document::parse("\xEF\xBB\xBB\"", "test.toml"));
+    EXPECT_FALSE(Document::parse("a = \"\uFEFF\"", "test.toml"));
+    EXPECT_FALSE(Document::parse("a = \"\uFEA0\"", "test.toml"));
+    EXPECT_FALSE(Document::parse("\u00FE", "test.toml"));
+    EXPECT_TRUE(Document::parse("\uFEFF# Windows\na = \"\uFE9F\uFF00\"", "test.toml"));
+}
+
 TEST(ConfigTest, ErrorsAndFileSizeAreBounded) {
     std::string text;
     for (int i = 0; i < 1000; ++i) text += "key" + std::to_string(i) + " = 1\n";

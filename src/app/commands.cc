@@ -1,0 +1,40 @@
+#include <array>
+#include <cstdio>
+#include <string>
+
+#include "app/command.h"
+
+namespace sluice::app {
+
+Run define_config(CLI::App& command);
+Run define_limits(CLI::App& command);
+Run define_version(CLI::App& command);
+
+namespace {
+
+constexpr auto kCommands = std::to_array<Command>({
+    {"config", "Check a configuration file, or show every setting with its place", define_config},
+    {"limits", "Print every bound and what happens beyond it", define_limits},
+    {"version", "Print what this program is and how it was built", define_version},
+});
+
+}  // namespace
+
+std::span<const Command> commands() { return kCommands; }
+
+int fail(ExitCode code, std::string_view message) {
+    const std::string line = "sluice: " + std::string(message) + "\n";
+    std::fwrite(line.data(), 1, line.size(), stderr);
+    return code;
+}
+
+int fail(ExitCode code, const Error& error) { return fail(code, error.to_string()); }
+
+int fail(ExitCode code, const std::vector<Error>& errors) {
+    for (const Error& error : errors) fail(code, error);
+    return code;
+}
+
+void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+}  // namespace sluice::app
