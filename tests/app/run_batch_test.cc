@@ -130,8 +130,8 @@ TEST(RunBatchTest, ADoneRunHasNothingToDo) {
     EXPECT_EQ(again.code, kDone);
     EXPECT_EQ(lines_of(output.path()), before);
     const json::object summary = json::parse(again.out).as_object();
-    EXPECT_EQ(summary.at("rows"), 0);
-    EXPECT_EQ(summary.at("skipped"), 1);
+    EXPECT_EQ(summary.at("rows"), json::value(0));
+    EXPECT_EQ(summary.at("skipped"), json::value(1));
 }
 
 /// The rows that `input` gives, by id.
@@ -192,8 +192,8 @@ TEST(RunBatchTest, AStopStringEndsTheAnswerBeforeIt) {
         "{\"id\":\"a\",\"prompt\":\"What is the capital of France?\","
         "\"sampling_params\":{\"stop\":[\" of Fr\"],\"max_tokens\":20}}\n",
         kDone);
-    EXPECT_EQ(rows.at("\"a\"").at("text"), "The capital");
-    EXPECT_EQ(rows.at("\"a\"").at("finish_reason"), "stop");
+    EXPECT_EQ(rows.at("\"a\"").at("text"), json::value("The capital"));
+    EXPECT_EQ(rows.at("\"a\"").at("finish_reason"), json::value("stop"));
 }
 
 TEST(RunBatchTest, AnIdThatComesTwiceIsAnsweredOnce) {

@@ -29,7 +29,8 @@ TEST(RunCommandTest, AQuestionIsAskedInTheModelsDialect) {
 
 TEST(RunCommandTest, RawPromptsGiveTheReferencesText) {
     std::ifstream file(kFolder + "reference.json");
-    for (const json::value& reference : json::parse(file).as_array()) {
+    const json::value references = json::parse(file);
+    for (const json::value& reference : references.as_array()) {
         const auto prompt = json::value_to<std::string>(reference.at("prompt"));
         auto expected = json::value_to<std::string>(reference.at("greedy_text"));
         if (expected.ends_with(kEos)) expected.resize(expected.size() - kEos.size());
@@ -59,8 +60,8 @@ TEST(RunCommandTest, JsonIsTheRowOfABatch) {
     for (const char* key : {"id", "text", "output_ids", "finish_reason", "seed", "usage"}) {
         EXPECT_TRUE(row.contains(key)) << key;
     }
-    EXPECT_EQ(row.at("finish_reason"), "length");
-    EXPECT_EQ(row.at("usage").at("completion_tokens"), 3);
+    EXPECT_EQ(row.at("finish_reason"), json::value("length"));
+    EXPECT_EQ(row.at("usage").at("completion_tokens"), json::value(3));
 }
 
 TEST(RunCommandTest, APromptThatDoesNotFitIsRefusedWithBothNumbers) {
