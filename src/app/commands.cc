@@ -7,6 +7,8 @@
 namespace sluice::app {
 
 Run define_config(CLI::App& command);
+Run define_engine(CLI::App& command);
+Run define_gateway(CLI::App& command);
 Run define_limits(CLI::App& command);
 Run define_model(CLI::App& command);
 Run define_run(CLI::App& command);
@@ -15,6 +17,8 @@ Run define_version(CLI::App& command);
 namespace {
 
 constexpr auto kCommands = std::to_array<Command>({
+    {"gateway", "Serve clients in front of engines that already run", define_gateway},
+    {"engine", "Run a model behind the engine port", define_engine},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
     {"model", "Look into a model: info, tokens, prompts, logits", define_model},

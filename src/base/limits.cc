@@ -38,6 +38,8 @@ constexpr auto kTable = std::to_array<Limit>({
     {"port.text", kPortTextBytes, "bytes", "message refused"},
     {"port.sources", kPortSources, "count", "message refused"},
     {"port.kv_components", kPortKvComponents, "count", "message refused"},
+    {"port.frame_backlog", kPortFrameBacklogBytes, "bytes",
+     "slow reader: the tokens of several steps share a frame"},
     {"port.deadline", kPortDeadlineMilliseconds, "ms", "400 invalid_request"},
     {"engine.waiting", kEngineWaiting, "count", "503 queue_full"},
     {"engine.running", kEngineRunning, "count", "further requests wait"},

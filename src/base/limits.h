@@ -45,6 +45,7 @@ inline constexpr std::size_t kPortSaltBytes = 1'024;
 inline constexpr std::size_t kPortTextBytes = 64 * 1024;
 inline constexpr std::size_t kPortSources = 64;
 inline constexpr std::size_t kPortKvComponents = 256;
+inline constexpr std::size_t kPortFrameBacklogBytes = 64 * 1024;
 inline constexpr std::int64_t kPortDeadlineMilliseconds = 7LL * 24 * 60 * 60 * 1000;
 
 // Engine

@@ -155,8 +155,9 @@ private:
         connection_->set_time(request_.head_time);
         // Kept for a second attempt, where one is allowed: those requests have small bodies.
         const bool may_repeat = reused_ && idempotent_;
-        connection_->send(request_head(request_, url_),
-                          may_repeat ? std::string(request_.body) : std::move(request_.body));
+        std::string head = request_head(request_, url_);
+        std::string body = may_repeat ? request_.body : std::move(request_.body);
+        connection_->send(std::move(head), std::move(body));
     }
 
     void input(std::string_view data) override {
@@ -213,10 +214,9 @@ private:
     }
 
     void fail(const Error& error) {
-        const Error copy = error;  // It may live in what `cancel` ends.
         cancel();
         const ClientEvents events = std::move(events_);
-        if (events.on_error) events.on_error(copy);
+        if (events.on_error) events.on_error(error);
     }
 
     void deadline_passed() override {

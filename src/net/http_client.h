@@ -18,20 +18,20 @@ namespace sluice::net {
 
 struct ClientRequest {
     std::string method = "GET";
-    std::string url;  ///< "http://127.0.0.1:8080/v1/models"
-    HttpHeaders headers;
-    std::string body;
+    std::string url{};  ///< "http://127.0.0.1:8080/v1/models"
+    HttpHeaders headers{};
+    std::string body{};
     std::chrono::milliseconds connect_time{2'000};
     std::chrono::milliseconds head_time{30'000};   ///< Until the answer's head is there.
     std::chrono::milliseconds stall_time{60'000};  ///< Longest silence within the body.
 };
 
 struct ClientEvents {
-    std::function<void(int status, const HttpHeaders& headers)> on_head;
-    std::function<void(std::string_view data)> on_data;
-    std::function<void()> on_done;
+    std::function<void(int status, const HttpHeaders& headers)> on_head{};
+    std::function<void(std::string_view data)> on_data{};
+    std::function<void()> on_done{};
     /// `kUnavailable` (refused, reset, cut), `kTimeout`, `kInvalid` (not HTTP, bad URL).
-    std::function<void(const Error& error)> on_error;
+    std::function<void(const Error& error)> on_error{};
 };
 
 /// Handle of a running call. Destroying it cancels the call: its connection is closed.

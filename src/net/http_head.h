@@ -30,7 +30,7 @@ struct ResponseHead {
     BodyFraming framing = BodyFraming::kLength;
     std::size_t body_bytes = 0;  ///< For `kLength`.
     AfterAnswer after = AfterAnswer::kKeepOpen;
-    std::string_view date;  ///< As `http_date` writes it.
+    std::string_view date{};  ///< As `http_date` writes it.
 };
 
 [[nodiscard]] std::string response_head(const ResponseHead& head, const HttpHeaders& headers);

@@ -32,18 +32,18 @@ private:
 };
 
 struct HttpRequest {
-    std::string method;  ///< As sent, for example "POST".
-    std::string path;    ///< Percent-decoded, without the query: "/v1/models".
-    std::string query;   ///< Raw text after '?', without it.
-    HttpHeaders headers;
-    std::string body;
-    std::string peer;  ///< "127.0.0.1:40312"
+    std::string method{};  ///< As sent, for example "POST".
+    std::string path{};    ///< Percent-decoded, without the query: "/v1/models".
+    std::string query{};   ///< Raw text after '?', without it.
+    HttpHeaders headers{};
+    std::string body{};
+    std::string peer{};  ///< "127.0.0.1:40312"
 };
 
 struct HttpResponse {
     int status = 200;
-    HttpHeaders headers;  ///< Content-Length and Connection are added by the server.
-    std::string body;
+    HttpHeaders headers{};  ///< Content-Length and Connection are added by the server.
+    std::string body{};
 
     static HttpResponse json(int status, std::string body);
     static HttpResponse text(int status, std::string body);

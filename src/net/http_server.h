@@ -35,8 +35,8 @@ public:
 
     [[nodiscard]] virtual const HttpRequest& request() const = 0;
 
-    /// Answers in one piece. Fields that frame the message are the server's. Exactly one of `respond` and `begin_stream`, once; after the client is
-    /// gone all of these do nothing.
+    /// Answers in one piece. Fields that frame the message are the server's. Exactly one of
+    /// `respond` and `begin_stream`, once; after the client is gone all of these do nothing.
     virtual void respond(HttpResponse response) = 0;
 
     /// Sends the head at once; the body follows in chunks by `write`. What one turn of the loop
@@ -74,7 +74,7 @@ struct HttpServerOptions {
     std::chrono::milliseconds idle_time = std::chrono::seconds(limits::kIdleSeconds);
     std::chrono::milliseconds write_stall = std::chrono::seconds(limits::kWriteStallSeconds);
     /// Body of the server's own 4xx answers; default is `{"error":{...}}` in OpenAI's shape.
-    std::function<HttpResponse(int status, std::string_view message)> error_body;
+    std::function<HttpResponse(int status, std::string_view message)> error_body{};
 };
 
 class HttpServer {

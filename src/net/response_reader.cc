@@ -98,13 +98,12 @@ ResponseReader::Step ResponseReader::next() {
         if (parser_->is_done()) return finish();
         const bool first_chunk = parser_->header_done && parser_->chunked() && parser_->chunks == 0;
         if (input_.size() < (first_chunk ? kShortestChunkedBody : 1)) return need_more();
-        const Step step = put();
-        if (step != Step::kNeedMore) return step;
+        if (const std::optional<Step> step = put()) return *step;
     }
 }
 
-/// One move of the parser. `kNeedMore` means here: go on.
-ResponseReader::Step ResponseReader::put() {
+/// One move of the parser; nothing if there was nothing to report.
+std::optional<ResponseReader::Step> ResponseReader::put() {
     const bool in_header = !parser_->header_done;
     BeastError error;
     const std::size_t used = parser_->put({input_.data(), input_.size()}, error);
@@ -114,20 +113,24 @@ ResponseReader::Step ResponseReader::put() {
         return fail(ErrorCode::kInvalid, "the header of the answer is larger than " +
                                              std::to_string(limits::kHeaderBytes) + " bytes");
     }
-    if (error == http::error::need_more) return used > 0 ? Step::kNeedMore : need_more();
+    if (error == http::error::need_more) {
+        if (used > 0) return std::nullopt;
+        return need_more();
+    }
     if (error) return fail(ErrorCode::kInvalid, "the answer is not valid HTTP: " + error.message());
     if (in_header && parser_->header_done) return after_header();
     data_ = std::exchange(parser_->piece, {});
-    return data_.empty() ? Step::kNeedMore : Step::kData;
+    if (data_.empty()) return std::nullopt;
+    return Step::kData;
 }
 
-ResponseReader::Step ResponseReader::after_header() {
+std::optional<ResponseReader::Step> ResponseReader::after_header() {
     if (parser_->status == 101) {
         return fail(ErrorCode::kInvalid, "the answer changes the protocol, which nobody asked for");
     }
     if (parser_->status / 100 == 1) {  // "100 Continue" and its like come before the answer.
         parser_ = std::make_unique<Parser>(expect_);
-        return Step::kNeedMore;
+        return std::nullopt;
     }
     status_ = parser_->status;
     headers_ = std::move(parser_->headers);

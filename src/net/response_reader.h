@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -49,8 +50,8 @@ public:
 private:
     class Parser;
 
-    Step put();
-    Step after_header();
+    std::optional<Step> put();
+    std::optional<Step> after_header();
     Step need_more();
     Step finish();
     Step fail(ErrorCode code, std::string message);

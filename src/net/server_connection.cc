@@ -219,7 +219,8 @@ void ServerConnection::respond(std::uint64_t serial, HttpResponse response) {
     head.framing = has_no_body(response.status) ? BodyFraming::kNone : BodyFraming::kLength;
     head.body_bytes = response.body.size();
     output_.add(response_head(head, response.headers));
-    if (head.framing == BodyFraming::kLength && !head_only_) output_.move_in(std::move(response.body));
+    if (head.framing == BodyFraming::kLength && !head_only_)
+        output_.move_in(std::move(response.body));
     flush_later();
 }
 
@@ -253,7 +254,7 @@ void ServerConnection::write(std::uint64_t serial, std::string data) {
     flush_later();
     if (output_.bytes() <= core_->options.stream_backlog_bytes) return;
     flush();  // Only what the kernel doesn't take counts against the reader.
-    if (output_.bytes() > core_->options.stream_backlog_bytes) lose_client();
+    if (output_.bytes() > core_->options.stream_backlog_bytes) lose_slow_client();
 }
 
 void ServerConnection::end_stream(std::uint64_t serial) {
@@ -309,7 +310,12 @@ void ServerConnection::refuse(int status, std::string_view message) {
 
 void ServerConnection::on_output(Output state) {
     if (stage_ == Stage::kReading || stage_ == Stage::kLingering) return;
-    if (state != Output::kDrained) return set_deadline(core_->options.write_stall);
+    if (state != Output::kDrained) {
+        const bool first = !std::exchange(output_blocked_, true);
+        if (first || state == Output::kProgress) set_deadline(core_->options.write_stall);
+        return;
+    }
+    output_blocked_ = false;
     clear_deadline();
     if (stage_ == Stage::kFinishing) finish_answer();
 }
@@ -360,7 +366,7 @@ void ServerConnection::on_input_end(const SystemError& error) {
 void ServerConnection::on_output_error(const SystemError& /*error*/) { lose_client(); }
 
 void ServerConnection::on_deadline() {
-    if (stage_ != Stage::kReading) return lose_client();
+    if (stage_ != Stage::kReading) return lose_slow_client();
     switch (reader_.phase()) {
         case RequestReader::Phase::kIdle: return cut();
         case RequestReader::Phase::kHeader:
@@ -376,6 +382,11 @@ void ServerConnection::lose_client() noexcept {
     EventLoop::Impl* const home = loop();
     cut();
     if (work && home != nullptr) home->guarded([&] { home->post(std::move(work)); });
+}
+
+void ServerConnection::lose_slow_client() noexcept {
+    close_with_reset();  // Else the kernel keeps what the client doesn't take for minutes more.
+    lose_client();
 }
 
 void ServerConnection::on_failure() noexcept { lose_client(); }

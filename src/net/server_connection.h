@@ -91,6 +91,8 @@ private:
     void linger();
     /// The client is gone with the answer incomplete.
     void lose_client() noexcept;
+    /// It is there, but doesn't read.
+    void lose_slow_client() noexcept;
     [[nodiscard]] ResponseHead head_of(int status);
 
     const std::shared_ptr<ServerCore> core_;
@@ -107,6 +109,7 @@ private:
     bool close_after_ = false;  ///< The answer says that the connection ends with it.
     bool refused_ = false;      ///< The client may still be sending what nobody will read.
     bool input_ended_ = false;
+    bool output_blocked_ = false;
 };
 
 }  // namespace sluice::net

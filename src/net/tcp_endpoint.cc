@@ -127,7 +127,10 @@ void TcpEndpoint::close() noexcept {
 
 void TcpEndpoint::close_with_reset() noexcept {
     SystemError ignored;
-    if (is_open()) socket_->set_option(asio::socket_base::linger(true, 0), ignored);
+    if (is_open()) {
+        socket_->set_option(asio::socket_base::linger(true, 0), ignored);
+        socket_->close(ignored);  // Asio's destructor would take the option back.
+    }
     close();
 }
 

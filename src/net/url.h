@@ -11,10 +11,10 @@
 namespace sluice::net {
 
 struct Url {
-    std::string host;  ///< Without brackets: "::1".
+    std::string host{};  ///< Without brackets: "::1".
     std::uint16_t port = 80;
-    std::string authority;  ///< As a Host field has it: "[::1]:8080".
-    std::string target;     ///< Path and query, never empty: "/v1/models?limit=2".
+    std::string authority{};  ///< As a Host field has it: "[::1]:8080".
+    std::string target{};     ///< Path and query, never empty: "/v1/models?limit=2".
 };
 
 /// Error `kInvalid` for anything malformed (also spaces, control characters, user names),

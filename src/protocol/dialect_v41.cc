@@ -176,11 +176,21 @@ void add_past_answer(Prompt& prompt, const Message& message, bool with_reasoning
     prompt.add_control(control::kEos);
 }
 
-Prompt render_recipe(const Conversation& conversation, const RenderOptions& options) {
+/// Without empty system messages, and with only the first of reminders in a row: so does DeepSeek's
+/// own layer.
+MessageList rendered_messages(const Conversation& conversation) {
     MessageList messages;
     for (const Message& message : conversation.messages) {
-        if (message.role != Role::kSystem || has_text(message)) messages.push_back(&message);
+        if (message.role == Role::kSystem && !has_text(message)) continue;
+        const bool again = message.role == Role::kLatestReminder && !messages.empty() &&
+                           messages.back()->role == Role::kLatestReminder;
+        if (!again) messages.push_back(&message);
     }
+    return messages;
+}
+
+Prompt render_recipe(const Conversation& conversation, const RenderOptions& options) {
+    const MessageList messages = rendered_messages(conversation);
     const Thinking thinking = conversation.thinking;
     const bool keep = thinking == Thinking::kOn && options.past_reasoning == PastReasoning::kKeep;
 

@@ -11,6 +11,7 @@
 //   | low, high, xhigh, max       | 50, 75, 75, 100                      | 25, 50, 75, 100          |
 //   | past assistant turns        | all `<｜Assistant｜></think>`        | header only after a user |
 //   | empty system message        | left out                             | `<｜System｜>` alone     |
+//   | reminders in a row          | the first one                        | all                      |
 //   | last message an assistant   | a new turn is opened                 | the prompt ends          |
 //   | reasoning of a prefix       | kept while thinking                  | as of any past turn      |
 

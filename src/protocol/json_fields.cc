@@ -5,6 +5,7 @@
 #include <cmath>
 #include <new>
 
+#include "base/assert.h"
 #include "base/limits.h"
 
 namespace sluice::protocol {
@@ -20,12 +21,13 @@ class BoundedMemory final : public json::memory_resource {
 private:
     void* do_allocate(std::size_t bytes, std::size_t alignment) override {
         if (bytes > limits::kJsonMemoryBytes - used_) throw std::bad_alloc();
+        SLUICE_ASSERT(alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__);
         used_ += bytes;
-        return ::operator new(bytes, std::align_val_t(alignment));
+        return ::operator new(bytes);
     }
-    void do_deallocate(void* memory, std::size_t bytes, std::size_t alignment) override {
+    void do_deallocate(void* memory, std::size_t bytes, std::size_t) override {
         used_ -= bytes;
-        ::operator delete(memory, bytes, std::align_val_t(alignment));
+        ::operator delete(memory);
     }
     bool do_is_equal(const memory_resource& other) const noexcept override {
         return this == &other;

@@ -8,7 +8,6 @@
 
 #include <boost/json.hpp>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>

@@ -16,8 +16,10 @@
 // At most the longest mark or stop string is held back, and only while it may still come true;
 // while thinking, also the newlines before a possible `</think>`.
 //
-// Where this is better than DeepSeek's own layer (0.2.0), on purpose: it leaves `<think>` and the
-// sentence marks in the text, and drops the first newlines of a continued answer without thinking.
+// Where this differs from DeepSeek's own layer (0.2.0) on purpose: that one leaves `<think>` and the
+// sentence marks in the text, drops the first newlines of a continued answer without thinking, takes
+// a dropped `</think>` for the beginning of an answer (so that newlines after it stay), and keeps the
+// newline in "</thi\n</think>".
 //
 // No thread, no clock; one parser per answer. Tool calls will be a further kind of event.
 

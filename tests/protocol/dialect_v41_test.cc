@@ -88,6 +88,14 @@ TEST(DialectV41Test, AnEmptySystemMessageIsLeftOutExceptInTheReference) {
               "<｜begin▁of▁sentence｜><｜User｜>a<｜System｜><｜User｜>b<｜Assistant｜></think>");
 }
 
+TEST(DialectV41Test, OfRemindersInARowTheFirstCountsExceptInTheReference) {
+    const auto conversation = ask({say(Role::kLatestReminder, "A"), say(Role::kSystem, ""),
+                                   say(Role::kLatestReminder, "B"), say(Role::kUser, "x")});
+    EXPECT_EQ(render(conversation),
+              "<｜begin▁of▁sentence｜><｜latest_reminder｜>A<｜User｜>x<｜Assistant｜></think>");
+    EXPECT_THAT(render(conversation, kReference), HasSubstr("<｜latest_reminder｜>B"));
+}
+
 TEST(DialectV41Test, ReasoningOfEarlierTurnsIsDroppedUnlessKept) {
     Message answer = say(Role::kAssistant, "a");
     answer.reasoning = "r";

@@ -1,0 +1,241 @@
+#include "gateway/gateway.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "gateway/answer_writer.h"
+#include "protocol/json_writer.h"
+
+namespace sluice::gateway {
+namespace {
+
+using protocol::ApiError;
+using protocol::ApiErrorCode;
+
+/// Bodies above this are prepared beside the event loop: encoding them takes milliseconds.
+constexpr std::size_t kInlineBodyBytes = 16 * 1024;
+constexpr std::size_t kPreparingThreads = 1;
+constexpr std::size_t kPreparingMax = 256;
+constexpr std::string_view kModelsPrefix = "/v1/models/";
+
+bool is_printable(std::string_view text) {
+    return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7F; });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOptions options,
+                                                 text::Tokenizer tokenizer) {
+    std::unique_ptr<Gateway> gateway(new Gateway(loop, std::move(options), std::move(tokenizer)));
+    Gateway* self = gateway.get();
+    auto server = net::HttpServer::listen(loop, self->options_.listen, [self](Exchange exchange) {
+        self->dispatch(client_routes(), exchange);
+    });
+    if (!server) return std::unexpected(server.error());
+    auto admin = net::HttpServer::listen(loop, self->options_.admin, [self](Exchange exchange) {
+        self->dispatch(admin_routes(), exchange);
+    });
+    if (!admin) return std::unexpected(admin.error());
+    gateway->server_ = std::move(*server);
+    gateway->admin_ = std::move(*admin);
+    gateway->workers_.start();
+    return gateway;
+}
+
+Gateway::Gateway(net::EventLoop& loop, GatewayOptions options, text::Tokenizer tokenizer)
+    : loop_(loop),
+      options_(std::move(options)),
+      probe_(registry_, options_.pool),
+      preparer_(std::move(tokenizer), options_.profile),
+      client_(loop),
+      workers_(loop, client_, options_.workers, [this] { serve_queue(); }),
+      services_{.loop = loop,
+                .client = client_,
+                .workers = workers_,
+                .probe = probe_,
+                .preparer = preparer_,
+                .pool = options_.pool,
+                .wait_for_worker =
+                    [this](std::shared_ptr<Generation> generation) {
+                        return wait_for_worker(std::move(generation));
+                    },
+                .on_done = [this](Generation& generation) { on_done(generation); }},
+      tasks_(kPreparingThreads, kPreparingMax) {}
+
+// Requests end before what they hold on to does.
+Gateway::~Gateway() {
+    std::vector<std::shared_ptr<Generation>> left;
+    for (const auto& [_, generation] : live_) left.push_back(generation);
+    for (const auto& generation : left) generation->abandon();
+}
+
+const Gateway::Routes& Gateway::client_routes() {
+    static const Routes routes = {
+        {"/v1/chat/completions", {"POST", &Gateway::handle_chat}},
+        {"/v1/completions", {"POST", &Gateway::handle_completions}},
+        {"/v1/models", {"GET", &Gateway::handle_models}},
+        {"/health", {"GET", &Gateway::handle_health}},
+        {"/ready", {"GET", &Gateway::handle_ready}},
+    };
+    return routes;
+}
+
+const Gateway::Routes& Gateway::admin_routes() {
+    static const Routes routes = {
+        {"/metrics", {"GET", &Gateway::handle_metrics}},
+        {"/health", {"GET", &Gateway::handle_health}},
+        {"/ready", {"GET", &Gateway::handle_ready}},
+    };
+    return routes;
+}
+
+void Gateway::dispatch(const Routes& routes, const Exchange& exchange) {
+    const net::HttpRequest& request = exchange->request();
+    const bool reads = request.method == "GET" || request.method == "HEAD";
+    if (&routes == &client_routes() && reads && request.path.starts_with(kModelsPrefix))
+        return handle_model(exchange, std::string_view(request.path).substr(kModelsPrefix.size()));
+    const auto route = routes.find(request.path);
+    if (route == routes.end()) {
+        return respond_error(*exchange, {.code = ApiErrorCode::kNotFound,
+                                         .message = "there is nothing at " + request.path,
+                                         .param = {}});
+    }
+    const std::string& method = route->second.method;
+    if (request.method != method && !(method == "GET" && request.method == "HEAD")) {
+        return respond_error(
+            *exchange,
+            {.code = ApiErrorCode::kMethodNotAllowed,
+             .message = fmt::format("{} takes {}, not {}", request.path, method, request.method),
+             .param = {}},
+            {{"Allow", method == "GET" ? "GET, HEAD" : method}});
+    }
+    (this->*route->second.handle)(exchange);
+}
+
+Result<RequestHeaders> Gateway::read_headers(const net::HttpRequest& request) const {
+    RequestHeaders headers{.request_id = {}, .deadline = options_.deadline};
+    const std::string_view id = request.headers.find("x-request-id").value_or("");
+    if (id.size() <= limits::kRequestIdBytes && is_printable(id)) headers.request_id = id;
+    if (const auto text = request.headers.find("x-sluice-deadline-ms")) {
+        std::uint64_t value = 0;
+        const auto [end, status] =
+            std::from_chars(text->data(), text->data() + text->size(), value);
+        if (status != std::errc() || end != text->data() + text->size() || value == 0) {
+            return std::unexpected(Error::invalid("must be a whole number of milliseconds above 0",
+                                                  "x-sluice-deadline-ms"));
+        }
+        headers.deadline =
+            std::min(headers.deadline,
+                     std::chrono::milliseconds(std::min<std::uint64_t>(value, 1'000'000'000)));
+    }
+    return headers;
+}
+
+void Gateway::generate(Endpoint endpoint, const Exchange& exchange) {
+    const auto headers = read_headers(exchange->request());
+    if (!headers) return respond_error(*exchange, protocol::to_api_error(headers.error()));
+    const auto generation = std::make_shared<Generation>(services_, exchange, *headers);
+    live_.emplace(generation.get(), generation);
+    generation->start();
+    const std::string& body = exchange->request().body;
+    if (body.size() <= kInlineBodyBytes) {
+        return generation->on_prepared(preparer_.prepare(endpoint, body));
+    }
+    // The body stays valid: the task holds the exchange.
+    const bool accepted = tasks_.submit([this, endpoint, exchange, generation] {
+        auto prepared = std::make_shared<std::expected<PreparedRequest, ApiError>>(
+            preparer_.prepare(endpoint, exchange->request().body));
+        loop_.post([generation, prepared] { generation->on_prepared(std::move(*prepared)); });
+    });
+    if (!accepted) {
+        generation->on_prepared(std::unexpected(
+            ApiError{.code = ApiErrorCode::kQueueFull,
+                     .message = "too many long requests are being prepared; try again in a moment",
+                     .param = {}}));
+    }
+}
+
+bool Gateway::wait_for_worker(std::shared_ptr<Generation> generation) {
+    if (queue_.size() >= options_.queue_max) {
+        // Those that ended while they waited still stand in line.
+        std::erase_if(queue_, [](const auto& each) { return each->done(); });
+        if (queue_.size() >= options_.queue_max) return false;
+    }
+    queue_.push_back(std::move(generation));
+    probe_.queue_depth(queue_.size());
+    return true;
+}
+
+void Gateway::serve_queue() {
+    if (auto on_ready = std::exchange(options_.on_ready, nullptr)) on_ready();
+    std::deque<std::shared_ptr<Generation>> waiting;
+    waiting.swap(queue_);
+    for (const auto& generation : waiting) generation->seek_worker();
+    probe_.queue_depth(queue_.size());
+}
+
+void Gateway::on_done(Generation& generation) {
+    std::erase_if(queue_, [&](const auto& each) { return each.get() == &generation; });
+    probe_.queue_depth(queue_.size());
+    // Not destroyed here: its own method is still running.
+    const auto entry = live_.extract(&generation);
+    loop_.post(
+        [this, alive = std::weak_ptr(alive_), keep = entry.empty() ? nullptr : entry.mapped()] {
+            if (alive.expired()) return;
+            if (live_.empty() && on_drained_) std::exchange(on_drained_, nullptr)();
+        });
+}
+
+void Gateway::drain(std::chrono::milliseconds grace, std::function<void()> on_drained) {
+    server_->stop_accepting();
+    admin_->stop_accepting();
+    if (live_.empty()) return on_drained();
+    on_drained_ = std::move(on_drained);
+    grace_ = loop_.call_after(grace, [this] {
+        std::vector<std::shared_ptr<Generation>> left;
+        for (const auto& [_, generation] : live_) left.push_back(generation);
+        for (const auto& generation : left) generation->abandon();
+    });
+}
+
+void Gateway::handle_models(const Exchange& exchange) {
+    std::string name;
+    protocol::append_json_string(name, options_.profile.model);
+    exchange->respond(net::HttpResponse::json(
+        200,
+        fmt::format(
+            R"({{"object":"list","data":[{{"id":{},"object":"model","created":0,"owned_by":"sluice"}}]}})",
+            name)));
+}
+
+void Gateway::handle_model(const Exchange& exchange, std::string_view name) {
+    if (name != options_.profile.model)
+        return respond_error(*exchange, protocol::model_not_found(name));
+    std::string quoted;
+    protocol::append_json_string(quoted, name);
+    exchange->respond(net::HttpResponse::json(
+        200,
+        fmt::format(R"({{"id":{},"object":"model","created":0,"owned_by":"sluice"}})", quoted)));
+}
+
+void Gateway::handle_health(const Exchange& exchange) {
+    exchange->respond(net::HttpResponse::json(200, R"({"status":"ok"})"));
+}
+
+void Gateway::handle_ready(const Exchange& exchange) {
+    const bool ready = workers_.any_ready();
+    exchange->respond(net::HttpResponse::json(
+        ready ? 200 : 503,
+        ready ? R"({"ready":true})" : R"({"ready":false,"reason":"no worker can answer yet"})"));
+}
+
+void Gateway::handle_metrics(const Exchange& exchange) {
+    net::HttpResponse response = net::HttpResponse::text(200, registry_.text());
+    response.headers.set("Content-Type", std::string(metrics::Registry::kContentType));
+    exchange->respond(std::move(response));
+}
+
+}  // namespace sluice::gateway
