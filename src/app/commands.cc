@@ -10,6 +10,8 @@ Run define_config(CLI::App& command);
 Run define_engine(CLI::App& command);
 Run define_gateway(CLI::App& command);
 Run define_limits(CLI::App& command);
+Run define_model(CLI::App& command);
+Run define_run(CLI::App& command);
 Run define_version(CLI::App& command);
 
 namespace {
@@ -20,6 +22,8 @@ constexpr auto kCommands = std::to_array<Command>({
      define_engine},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
+    {"model", "Look into a model: info, tokens, prompts, logits", define_model},
+    {"run", "Answer one prompt, or a file of them, without a server", define_run},
     {"version", "Print what this program is and how it was built", define_version},
 });
 

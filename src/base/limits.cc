@@ -70,6 +70,9 @@ constexpr auto kTable = std::to_array<Limit>({
     {"metrics.series", kMetricSeries, "count",
      "further label values of a metric count as \"other\""},
     {"metrics.label", kMetricLabelBytes, "bytes", "label value cut"},
+    {"batch.line", kBatchLineBytes, "bytes", "the row fails, the run goes on"},
+    {"batch.rows", kBatchRows, "count", "the run ends"},
+    {"batch.in_flight", kBatchInFlight, "count", "--batch refused"},
 });
 
 }  // namespace

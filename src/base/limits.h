@@ -84,6 +84,11 @@ inline constexpr std::size_t kModelWidth = 65'536;
 inline constexpr std::size_t kModelFeedForward = 1024 * 1024;
 inline constexpr std::size_t kModelExperts = 4'096;
 
+// Batch runs
+inline constexpr std::size_t kBatchLineBytes = 64 * 1024 * 1024;
+inline constexpr std::size_t kBatchRows = 64 * 1024 * 1024;
+inline constexpr std::size_t kBatchInFlight = 4'096;
+
 struct Limit {
     std::string_view name;  ///< "http.header"
     std::uint64_t value;
