@@ -9,7 +9,7 @@ import { startService } from './service.mjs';
 import { seconds, waitUntil } from './waiting.mjs';
 
 const kChat = '/v1/chat/completions';
-const kEndless = 100_000;  // Tokens: minutes of work.
+const kEndless = 100_000; // Tokens: minutes of work.
 
 let service;
 
@@ -20,7 +20,9 @@ after(() => service?.stop());
 afterEach(async () => {
   await service.becomesIdle();
   const answer = await service.openai().chat.completions.create({
-    model: 'krill', messages: kCapital, temperature: 0,
+    model: 'krill',
+    messages: kCapital,
+    temperature: 0,
   });
   assert.equal(answer.choices[0].message.content, kCapitalAnswer);
   assert.deepEqual(service.errorLines, []);
@@ -38,12 +40,19 @@ async function engineTokens(phase) {
 async function countsAsGone(leave, count = 1) {
   const before = await clientsGone();
   await leave();
-  await waitUntil('the client is counted as gone', async () => (await clientsGone()) === before + count);
+  await waitUntil(
+    'the client is counted as gone',
+    async () => (await clientsGone()) === before + count,
+  );
 }
 
 test('while its answer streams', async () => {
   const before = await engineTokens('decode');
-  const stream = await RawConnection.post(service, kChat, storyRequest(1, kEndless, { stream: true }));
+  const stream = await RawConnection.post(
+    service,
+    kChat,
+    storyRequest(1, kEndless, { stream: true }),
+  );
   await stream.receives('"content":"');
   await countsAsGone(() => stream.destroy());
   await service.workerReaches('sluice_engine_running', 0);
@@ -61,9 +70,15 @@ test('while its prompt is computed, before the first token', async () => {
   const prefilled = await engineTokens('prefill');
   const decoded = await engineTokens('decode');
   const connection = await RawConnection.post(service, '/v1/completions', {
-    model: 'krill', prompt, max_tokens: 16, stream: true,
+    model: 'krill',
+    prompt,
+    max_tokens: 16,
+    stream: true,
   });
-  await waitUntil('the prompt is on its way', async () => (await engineTokens('prefill')) > prefilled);
+  await waitUntil(
+    'the prompt is on its way',
+    async () => (await engineTokens('prefill')) > prefilled,
+  );
   await countsAsGone(() => connection.destroy());
   await service.workerReaches('sluice_engine_running', 0);
   assert.ok((await engineTokens('prefill')) - prefilled < prompt.length);
@@ -72,7 +87,8 @@ test('while its prompt is computed, before the first token', async () => {
 });
 
 test('while it waits for a place in the engine', { timeout: seconds(90) }, async () => {
-  const start = (seed) => RawConnection.post(service, kChat, storyRequest(seed, kEndless, { stream: true }));
+  const start = (seed) =>
+    RawConnection.post(service, kChat, storyRequest(seed, kEndless, { stream: true }));
   const busy = await Promise.all(Array.from({ length: 64 }, (_, seed) => start(seed)));
   await service.workerReaches('sluice_engine_running', 64);
   const waiting = await start(1000);
@@ -85,9 +101,9 @@ test('while it waits for a place in the engine', { timeout: seconds(90) }, async
 
 test("by OpenAI's own client", async () => {
   await countsAsGone(async () => {
-    const stream = await service.openai().chat.completions.create(
-      storyRequest(3, kEndless, { stream: true }),
-    );
+    const stream = await service
+      .openai()
+      .chat.completions.create(storyRequest(3, kEndless, { stream: true }));
     for await (const chunk of stream) {
       if (chunk.choices[0].delta.content) break;
     }
@@ -96,7 +112,11 @@ test("by OpenAI's own client", async () => {
 });
 
 test('by closing only its sending side', async () => {
-  const stream = await RawConnection.post(service, kChat, storyRequest(4, kEndless, { stream: true }));
+  const stream = await RawConnection.post(
+    service,
+    kChat,
+    storyRequest(4, kEndless, { stream: true }),
+  );
   await stream.receives('"content":"');
   await countsAsGone(() => stream.socket.end());
   await stream.closes();
@@ -106,7 +126,11 @@ test('a hundred times in a row without a trace', { timeout: seconds(90) }, async
   await countsAsGone(async () => {
     await Promise.all(
       Array.from({ length: 100 }, async (_, seed) => {
-        const stream = await RawConnection.post(service, kChat, storyRequest(seed, kEndless, { stream: true }));
+        const stream = await RawConnection.post(
+          service,
+          kChat,
+          storyRequest(seed, kEndless, { stream: true }),
+        );
         await stream.receives('HTTP/1.1 200');
         stream.destroy();
       }),

@@ -24,6 +24,11 @@ function ask(extra) {
   });
 }
 
+/** What the tokens of a list of log-probabilities spell together. */
+function bytesOf(entries) {
+  return Buffer.from(entries.flatMap((entry) => entry.bytes)).toString();
+}
+
 describe('an answer in one piece', () => {
   test('is what the model says, with its usage', async () => {
     const answer = await ask();
@@ -63,7 +68,10 @@ describe('an answer in one piece', () => {
 
   test('carries its request id, pool and seed in headers', async () => {
     const { response } = await client.chat.completions
-      .create({ model: 'krill', messages: kCapital, seed: 5 }, { headers: { 'x-request-id': 'abc-1' } })
+      .create(
+        { model: 'krill', messages: kCapital, seed: 5 },
+        { headers: { 'x-request-id': 'abc-1' } },
+      )
       .withResponse();
     assert.equal(response.headers.get('x-request-id'), 'abc-1');
     assert.equal(response.headers.get('x-sluice-seed'), '5');
@@ -113,6 +121,20 @@ describe('a stream', () => {
     assert.equal(streamed.finish, whole.choices[0].finish_reason);
   });
 
+  test('says the same where tokens are parts of characters', async () => {
+    for (const seed of [1, 2, 3]) {
+      const request = storyRequest(seed, 100, { temperature: 2, logprobs: true });
+      const whole = await client.chat.completions.create(request);
+      const streamed = await collect(
+        await client.chat.completions.create({ ...request, stream: true }),
+      );
+      const { message, logprobs } = whole.choices[0];
+      assert.equal(streamed.text, message.content);
+      assert.equal(bytesOf(logprobs.content), message.content);
+      assert.match(message.content, /[^\0-\x7f]/);
+    }
+  });
+
   test("works with the client's own accumulator", async () => {
     const runner = client.chat.completions.stream({
       model: 'krill',
@@ -152,7 +174,7 @@ describe('an answer ends', () => {
   });
 
   test('at a stop token', async () => {
-    const answer = await ask({ stop_token_ids: [1831] });  // " Paris"
+    const answer = await ask({ stop_token_ids: [1831] }); // " Paris"
     assert.equal(answer.choices[0].message.content, 'The capital of France is');
     assert.equal(answer.choices[0].finish_reason, 'stop');
   });
@@ -181,7 +203,9 @@ describe('sampling', () => {
   test('draws another seed each time', async () => {
     const answers = await Promise.all(
       [1, 2, 3].map(() =>
-        client.chat.completions.create({ model: 'krill', messages: kCapital, max_tokens: 1 }).withResponse(),
+        client.chat.completions
+          .create({ model: 'krill', messages: kCapital, max_tokens: 1 })
+          .withResponse(),
       ),
     );
     const seeds = answers.map(({ response }) => response.headers.get('x-sluice-seed'));
@@ -196,9 +220,9 @@ describe('sampling', () => {
   });
 
   test('heeds logit_bias', async () => {
-    const banned = await ask({ logit_bias: { 301: -100 } });  // "The"
+    const banned = await ask({ logit_bias: { 301: -100 } }); // "The"
     assert.ok(!textOf(banned).startsWith('The'));
-    const ended = await ask({ logit_bias: { 1: 100 } });  // End of sentence.
+    const ended = await ask({ logit_bias: { 1: 100 } }); // End of sentence.
     assert.equal(textOf(ended), '');
     assert.equal(ended.choices[0].finish_reason, 'stop');
   });
@@ -217,15 +241,16 @@ describe('sampling', () => {
 });
 
 describe('log-probabilities', () => {
-  const bytesOf = (entries) => Buffer.from(entries.flatMap((entry) => entry.bytes)).toString();
-
   function checkEntries(entries, top) {
     for (const entry of entries) {
       assert.equal(typeof entry.token, 'string');
       assert.ok(entry.logprob <= 0);
       assert.equal(entry.top_logprobs.length, top);
       const best = entry.top_logprobs.map((each) => each.logprob);
-      assert.deepEqual(best, [...best].sort((a, b) => b - a));
+      assert.deepEqual(
+        best,
+        [...best].sort((a, b) => b - a),
+      );
       // Greedy: the chosen token is the best one.
       if (top > 0) assert.equal(entry.top_logprobs[0].token, entry.token);
     }
@@ -277,7 +302,7 @@ describe('thinking', () => {
     const kinds = streamed.chunks
       .map((chunk) => Object.keys(chunk.choices[0].delta)[0])
       .filter((kind) => kind === 'content' || kind === 'reasoning_content');
-    assert.deepEqual(kinds, [...kinds].sort().reverse());  // "reasoning_content" sorts last.
+    assert.deepEqual(kinds, [...kinds].sort().reverse()); // "reasoning_content" sorts last.
     assert.equal(kinds[0], 'reasoning_content');
   });
 
@@ -291,7 +316,10 @@ describe('thinking', () => {
 
 describe('a conversation', () => {
   test('finds its earlier turns in the cache', async () => {
-    const first = { role: 'user', content: `${'The fox and the dog sat under a tree. '.repeat(40)}Who sat?` };
+    const first = {
+      role: 'user',
+      content: `${'The fox and the dog sat under a tree. '.repeat(40)}Who sat?`,
+    };
     const turn = (messages) =>
       client.chat.completions.create({ model: 'krill', messages, temperature: 0, max_tokens: 16 });
     const one = await turn([first]);

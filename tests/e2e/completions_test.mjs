@@ -77,7 +77,10 @@ describe('completions', () => {
 describe('models', () => {
   test('are listed and described', async () => {
     const list = await client.models.list();
-    assert.deepEqual(list.data.map((model) => model.id), ['krill']);
+    assert.deepEqual(
+      list.data.map((model) => model.id),
+      ['krill'],
+    );
     const model = await client.models.retrieve('krill');
     assert.equal(model.id, 'krill');
     assert.equal(model.object, 'model');

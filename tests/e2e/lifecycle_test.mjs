@@ -6,9 +6,9 @@ import net from 'node:net';
 import path from 'node:path';
 import { test } from 'node:test';
 
-import { collect, storyRequest } from './answers.mjs';
+import { collect, kCapital, kCapitalAnswer, storyRequest } from './answers.mjs';
 import { descendantsOf, isAlive } from './processes.mjs';
-import { removeFolder, runProgram, startService, temporaryFolder } from './service.mjs';
+import { clientOf, removeFolder, runProgram, startService, temporaryFolder } from './service.mjs';
 import { seconds, waitUntil } from './waiting.mjs';
 
 async function withFolder(use) {
@@ -41,13 +41,18 @@ test('ready tells addresses and pids that hold', async () => {
     for (const url of [service.url, service.admin]) {
       assert.equal((await fetch(`${url}/health`)).status, 200);
     }
+    assert.ok(isAlive(service.gateway.pid));
     assert.equal(service.workers.length, 1);
     for (const worker of service.workers) {
       assert.ok(isAlive(worker.pid));
       assert.equal((await fetch(`${worker.url}/health`)).status, 200);
       assert.ok(worker.name);
     }
-    for (const name of ['sluice_open_streams', 'sluice_queue_depth', 'process_resident_memory_bytes']) {
+    for (const name of [
+      'sluice_open_streams',
+      'sluice_queue_depth',
+      'process_resident_memory_bytes',
+    ]) {
       assert.ok((await service.metrics()).has(name), name);
     }
     const info = await (await fetch(`${service.workers[0].url}/server_info`)).json();
@@ -69,6 +74,43 @@ for (const signal of ['SIGTERM', 'SIGINT']) {
     await service.stop();
   });
 }
+
+test('a detached service answers until it is told to stop', () =>
+  withFolder(async (folder) => {
+    const up = await runProgram(['up', '--port', '0', '--state', folder, '--detach', '--json']);
+    const stop = () => runProgram(['down', '--state', folder]);
+    try {
+      assert.equal(up.code, 0, up.stderr);
+      const ready = JSON.parse(up.stdout);
+      const pids = [ready.pid, ...descendantsOf(ready.pid)];
+      const answer = await clientOf(ready.url).chat.completions.create({
+        model: 'krill',
+        messages: kCapital,
+        temperature: 0,
+      });
+      assert.equal(answer.choices[0].message.content, kCapitalAnswer);
+      const down = await stop();
+      assert.equal(down.code, 0, down.stderr);
+      assert.match(down.stdout, new RegExp(`${ready.pid}`));
+      await assertAllGone(pids);
+    } finally {
+      await stop();
+    }
+  }));
+
+test('without --json a person is told the addresses', () =>
+  withFolder(async (folder) => {
+    const up = await runProgram(['up', '--port', '0', '--state', folder, '--detach']);
+    try {
+      assert.equal(up.code, 0, up.stderr);
+      assert.match(
+        up.stdout,
+        /^ready on http:\/\/127\.0\.0\.1:\d+ \(admin http:\/\/127\.0\.0\.1:\d+\)/m,
+      );
+    } finally {
+      await runProgram(['down', '--state', folder]);
+    }
+  }));
 
 test('SIGTERM lets running answers finish', async () => {
   const service = await startService();
@@ -110,7 +152,7 @@ test('a state folder can be used again after kill -9', async () => {
   const pids = descendantsOf(service.pid);
   process.kill(service.pid, 'SIGKILL');
   await assertAllGone(pids);
-  const next = await startService(['--state', service.folder]);
+  const next = await startService([], service.folder);
   await next.stop();
   await service.stop();
 });
@@ -132,6 +174,15 @@ test('a port that is taken is named', async () => {
 test('a model that is missing is named', () =>
   withFolder(async (folder) => {
     const model = path.join(folder, 'no-such-model.gguf');
-    const end = await runProgram(['up', '--port', '0', '--state', folder, '--model', model, '--json']);
+    const end = await runProgram([
+      'up',
+      '--port',
+      '0',
+      '--state',
+      folder,
+      '--model',
+      model,
+      '--json',
+    ]);
     assertCannotStart(end, /no-such-model\.gguf/);
   }));

@@ -14,7 +14,7 @@ const kTokens = 24;
 
 let service;
 let client;
-let expected;  // By seed, from when the service had nothing else to do.
+let expected; // By seed, from when the service had nothing else to do.
 
 before(async () => {
   service = await startService();
@@ -32,7 +32,10 @@ async function runStreams(count) {
     Array.from({ length: count }, async (_, i) =>
       collect(
         await client.chat.completions.create(
-          storyRequest(i % kSeeds, kTokens, { stream: true, stream_options: { include_usage: true } }),
+          storyRequest(i % kSeeds, kTokens, {
+            stream: true,
+            stream_options: { include_usage: true },
+          }),
         ),
       ),
     ),
@@ -56,22 +59,30 @@ test('200 streams at once say what each says alone', { timeout: seconds(120) }, 
   );
 });
 
-test('a reader that stops reading holds nobody up, and loses nothing', { timeout: seconds(120) }, async () => {
-  const request = storyRequest(1234, 300, { logprobs: true, top_logprobs: 5 });
-  const whole = await client.chat.completions.create(request);
+test(
+  'a reader that stops reading holds nobody up, and loses nothing',
+  { timeout: seconds(120) },
+  async () => {
+    const request = storyRequest(1234, 300, { logprobs: true, top_logprobs: 5 });
+    const whole = await client.chat.completions.create(request);
 
-  const reader = await RawConnection.post(service, '/v1/chat/completions',
-    { ...request, stream: true }, ['Connection: close']);
-  await reader.pauseAfterFirstBytes();
-  await runStreams(40);
-  assert.ok(!reader.text.includes('[DONE]'));
+    const reader = await RawConnection.post(
+      service,
+      '/v1/chat/completions',
+      { ...request, stream: true },
+      ['Connection: close'],
+    );
+    await reader.pauseAfterFirstBytes();
+    await runStreams(40);
+    assert.ok(!reader.text.includes('[DONE]'));
 
-  reader.socket.resume();
-  await reader.closes();
-  const events = parseEvents(reader.unchunkedBody());
-  assert.equal(textOf(events), whole.choices[0].message.content);
-  assert.equal(events.at(-1), '[DONE]');
-  await service.becomesIdle();
-});
+    reader.socket.resume();
+    await reader.closes();
+    const events = parseEvents(reader.unchunkedBody());
+    assert.equal(textOf(events), whole.choices[0].message.content);
+    assert.equal(events.at(-1), '[DONE]');
+    await service.becomesIdle();
+  },
+);
 
 test('the log holds no error', () => assert.deepEqual(service.errorLines, []));

@@ -20,7 +20,9 @@ export function isAlive(pid) {
 }
 
 function allPids() {
-  return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number);
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map(Number);
 }
 
 /** Pids of the living children of `pid`. */

@@ -13,7 +13,7 @@ export class RawConnection {
   constructor(socket) {
     this.socket = socket;
     this.socket.on('data', (data) => (this.bytes = Buffer.concat([this.bytes, data])));
-    this.socket.on('error', () => {});  // A reset is one of the ways to close.
+    this.socket.on('error', () => {}); // A reset is one of the ways to close.
     this.socket.on('close', () => (this.closed = true));
   }
 

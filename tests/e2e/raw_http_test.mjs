@@ -8,7 +8,12 @@ import { after, before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
 
 import {
-  collect, kCapital, kCapitalAnswer, parseEvents, storyRequest, textOf,
+  collect,
+  kCapital,
+  kCapitalAnswer,
+  parseEvents,
+  storyRequest,
+  textOf,
 } from './answers.mjs';
 import { RawConnection } from './raw_connection.mjs';
 import { startService } from './service.mjs';
@@ -45,7 +50,7 @@ before(async () => {
   // Both go on from now on, while the tests below do their worst.
   bystander = client.chat.completions.create({ ...request, stream: true }).then(collect);
   endless = sendEndlessHeader();
-  endless.catch(() => {});  // Its own test reports it.
+  endless.catch(() => {}); // Its own test reports it.
 });
 after(() => service?.stop());
 
@@ -71,10 +76,14 @@ describe('a body', kTogether, () => {
     ['that is a list', '[]'],
     ['with bytes after its end', '{"model":"krill","messages":[]} x'],
     ['of 10,000 nested arrays', '['.repeat(10_000) + ']'.repeat(10_000)],
-    ['with 10,000 nested arrays in a field',
-      `{"model":"krill","messages":${'['.repeat(10_000)}${']'.repeat(10_000)}}`],
-    ['with 10,000 nested objects in an unknown field',
-      `{"model":"krill","messages":[],"x":${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}}`],
+    [
+      'with 10,000 nested arrays in a field',
+      `{"model":"krill","messages":${'['.repeat(10_000)}${']'.repeat(10_000)}}`,
+    ],
+    [
+      'with 10,000 nested objects in an unknown field',
+      `{"model":"krill","messages":[],"x":${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}}`,
+    ],
     ['that is not UTF-8', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
   ]) {
     test(`${what} is 400`, async () => {
@@ -121,7 +130,7 @@ describe('a body', kTogether, () => {
   test('whose chunks grow beyond the limit is 413', async () => {
     const connection = await RawConnection.open(service);
     connection.send(`POST ${kChat} HTTP/1.1\r\nHost: test\r\nTransfer-Encoding: chunked\r\n\r\n`);
-    connection.send('4000000\r\n');  // 64 MiB in one chunk.
+    connection.send('4000000\r\n'); // 64 MiB in one chunk.
     const answer = await connection.response();
     assert.equal(answer.status, 413);
     connection.destroy();
@@ -149,12 +158,18 @@ describe('a header', kTogether, () => {
   });
 
   for (const [what, head] of [
-    ['with Content-Length and Transfer-Encoding',
-      `POST ${kChat} HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nTransfer-Encoding: chunked`],
-    ['with two different Content-Lengths',
-      `POST ${kChat} HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nContent-Length: 6`],
-    ['with a Content-Length that is no number',
-      `POST ${kChat} HTTP/1.1\r\nHost: t\r\nContent-Length: five`],
+    [
+      'with Content-Length and Transfer-Encoding',
+      `POST ${kChat} HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nTransfer-Encoding: chunked`,
+    ],
+    [
+      'with two different Content-Lengths',
+      `POST ${kChat} HTTP/1.1\r\nHost: t\r\nContent-Length: 5\r\nContent-Length: 6`,
+    ],
+    [
+      'with a Content-Length that is no number',
+      `POST ${kChat} HTTP/1.1\r\nHost: t\r\nContent-Length: five`,
+    ],
     ['without Host', 'GET /health HTTP/1.1\r\nAccept: */*'],
     ['that is not HTTP', 'hello, is anybody there?'],
   ]) {
@@ -177,7 +192,9 @@ describe('a header', kTogether, () => {
     });
     assert.equal(bad.headers.get('x-request-id'), 'mine-43');
     await bad.arrayBuffer();
-    const long = await service.post(kChat, capital(), { headers: { 'x-request-id': 'x'.repeat(200) } });
+    const long = await service.post(kChat, capital(), {
+      headers: { 'x-request-id': 'x'.repeat(200) },
+    });
     assert.ok(long.headers.get('x-request-id').length <= 128);
     await long.arrayBuffer();
   });
@@ -225,7 +242,14 @@ describe('an address', kTogether, () => {
     });
   }
 
-  for (const path of ['/', '/v1', '/v1/chat/completions/', '/v1/embeddings', '/metrics', '/..%2f']) {
+  for (const path of [
+    '/',
+    '/v1',
+    '/v1/chat/completions/',
+    '/v1/embeddings',
+    '/metrics',
+    '/..%2f',
+  ]) {
     test(`${path} is not there`, async () => {
       const error = await errorOf(await fetch(service.url + path));
       assert.equal(error.status, 404);
@@ -338,8 +362,14 @@ describe('a connection', kTogether, () => {
 
   test('of curl shows a stream', async () => {
     const { stdout } = await promisify(execFile)('curl', [
-      '-sSN', '--max-time', String(seconds(20) / 1000), service.url + kChat,
-      '-H', 'Content-Type: application/json', '-d', JSON.stringify(capital({ stream: true })),
+      '-sSN',
+      '--max-time',
+      String(seconds(20) / 1000),
+      service.url + kChat,
+      '-H',
+      'Content-Type: application/json',
+      '-d',
+      JSON.stringify(capital({ stream: true })),
     ]);
     const events = parseEvents(stdout);
     assert.equal(textOf(events), kCapitalAnswer);

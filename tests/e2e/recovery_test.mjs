@@ -33,7 +33,9 @@ function engine() {
 
 async function askCapital() {
   const answer = await client.chat.completions.create({
-    model: 'krill', messages: kCapital, temperature: 0,
+    model: 'krill',
+    messages: kCapital,
+    temperature: 0,
   });
   return answer.choices[0].message.content;
 }
@@ -52,68 +54,151 @@ test('the engine named when the service became ready is its child', () => {
   assert.equal(service.workers[0].pid, engine());
 });
 
-for (const [what, request] of [
-  ['seeded', storyRequest(21, kTokens)],
-  ['greedy, penalised', storyRequest(22, kTokens, { temperature: 0, frequency_penalty: 0.5 })],
-]) {
-  test(`a ${what} stream survives kill -9 of its engine, to the letter`, { timeout: seconds(90) }, async () => {
-    const undisturbed = await collect(await client.chat.completions.create({ ...request, stream: true }));
-    const before = (await service.metrics()).value('sluice_resumes_total');
-    const old = engine();
-    const answer = await streamWithTrouble(request, 8, () => process.kill(old, 'SIGKILL'));
-    assert.equal(answer.text, undisturbed.text);
-    assert.equal(answer.finish, 'length');
-    assert.equal((await service.metrics()).value('sluice_resumes_total'), before + 1);
-    assert.notEqual(engine(), old);
-    assert.match(service.log, new RegExp(`\\b${old}\\b|signal 9`));
-  });
+/** All that a client reads of a streamed answer, however it was cut into chunks. */
+function contentOf(answer) {
+  const choices = answer.chunks.map((chunk) => chunk.choices[0]).filter(Boolean);
+  return {
+    text: answer.text,
+    reasoning: answer.reasoning,
+    finish: answer.finish,
+    logprobs: choices.flatMap((choice) => choice.logprobs?.content ?? []),
+    completion_tokens: answer.usage?.completion_tokens,
+    prompt_tokens: answer.usage?.prompt_tokens,
+  };
 }
 
-test('without a worker /ready says 503, and a request waits and is answered', { timeout: seconds(90) }, async () => {
-  assert.equal(await service.readyStatus(), 200);
-  // A supervisor that is stopped restarts nobody.
-  process.kill(service.pid, 'SIGSTOP');
+for (const [what, extra] of [
+  ['seeded', {}],
+  ['greedy, penalised', { temperature: 0, frequency_penalty: 0.5 }],
+  ['thinking', { reasoning_effort: 'high' }],
+  ['counted', { stream_options: { include_usage: true }, logprobs: true, top_logprobs: 2 }],
+]) {
+  test(
+    `a ${what} stream survives kill -9 of its engine, to the letter`,
+    { timeout: seconds(90) },
+    async () => {
+      const request = storyRequest(21, kTokens, extra);
+      const undisturbed = await collect(
+        await client.chat.completions.create({ ...request, stream: true }),
+      );
+      const before = (await service.metrics()).value('sluice_resumes_total');
+      const old = engine();
+      const answer = await streamWithTrouble(request, 8, () => process.kill(old, 'SIGKILL'));
+      assert.deepEqual(contentOf(answer), contentOf(undisturbed));
+      assert.equal(answer.chunks[0].choices[0].delta.role, 'assistant');
+      assert.equal(answer.chunks.filter((chunk) => chunk.choices[0]?.delta.role).length, 1);
+      assert.equal((await service.metrics()).value('sluice_resumes_total'), before + 1);
+      assert.notEqual(engine(), old);
+      assert.match(service.log, new RegExp(`\\b${old}\\b|signal 9`));
+    },
+  );
+}
+
+test(
+  'every stream survives, and an answer in one piece too',
+  { timeout: seconds(90) },
+  async () => {
+    const seeds = [1, 2, 3, 4, 5, 6, 7, 8];
+    const whole = (seed) => client.chat.completions.create(storyRequest(seed, 200));
+    const expected = await Promise.all(seeds.map(whole));
+    const old = engine();
+    const streams = seeds.map((seed) =>
+      streamWithTrouble(
+        storyRequest(seed, 200),
+        8,
+        () => isAlive(old) && process.kill(old, 'SIGKILL'),
+      ),
+    );
+    const piece = whole(seeds[0]);
+    for (const [i, stream] of streams.entries()) {
+      assert.equal((await stream).text, expected[i].choices[0].message.content);
+    }
+    assert.equal((await piece).choices[0].message.content, expected[0].choices[0].message.content);
+  },
+);
+
+test('a prompt that was being computed is computed again', { timeout: seconds(90) }, async () => {
+  const request = {
+    model: 'krill',
+    prompt: Array.from({ length: 2500 }, (_, i) => 259 + (i % 3001)),
+    max_tokens: 8,
+    seed: 5,
+  };
+  const before = (await service.metrics()).value('sluice_retries_total');
+  const prefilled = async () =>
+    (await service.workerMetrics()).value('sluice_engine_tokens_total', { phase: 'prefill' });
+  const already = await prefilled();
+  const answer = client.completions.create(request);
+  await waitUntil('the prompt is on its way', async () => (await prefilled()) > already);
   process.kill(engine(), 'SIGKILL');
-  await waitUntil('/ready says 503', async () => (await service.readyStatus()) === 503);
-  const health = await fetch(`${service.url}/health`);
-  assert.equal(health.status, 200);
-  const answer = askCapital();
-  await service.gatewayReaches('sluice_queue_depth', 1);
-
-  // One that has a deadline gives up, one whose client goes leaves the queue.
-  const impatient = await service.post('/v1/chat/completions', { model: 'krill', messages: kCapital }, {
-    headers: { 'x-sluice-deadline-ms': '50' },
-  });
-  assert.equal(impatient.status, 504);
-  const leaving = new AbortController();
-  const left = service.post('/v1/chat/completions', { model: 'krill', messages: kCapital }, {
-    signal: leaving.signal,
-  });
-  await service.gatewayReaches('sluice_queue_depth', 2);
-  leaving.abort();
-  await assert.rejects(left);
-  await service.gatewayReaches('sluice_queue_depth', 1);
-
-  process.kill(service.pid, 'SIGCONT');
-  assert.equal(await answer, kCapitalAnswer);
-  assert.equal(await service.readyStatus(), 200);
-  const metrics = await service.metrics();
-  assert.equal(metrics.value('sluice_requests_total', { outcome: 'timeout_queue' }), 1);
+  const { choices, usage } = await answer;
+  assert.equal((await service.metrics()).value('sluice_retries_total'), before + 1);
+  assert.equal(usage.prompt_tokens, 2500);
+  const again = await client.completions.create(request);
+  assert.equal(again.choices[0].text, choices[0].text);
 });
 
-test('a gateway killed with kill -9 is back at the same address', { timeout: seconds(60) }, async () => {
-  const old = service.childPid('gateway');
-  assert.ok(old, 'there is a gateway');
-  const orphan = service.post('/v1/chat/completions', storyRequest(5, 100_000));
-  await service.workerReaches('sluice_engine_running', 1);
-  process.kill(old, 'SIGKILL');
-  await assert.rejects(orphan);
-  assert.equal(await waitUntil('the gateway answers', askCapital), kCapitalAnswer);
-  assert.notEqual(service.childPid('gateway'), old);
-  assert.ok(!isAlive(old));
-  // The engine has given up what the old gateway had asked for.
-  await service.workerReaches('sluice_engine_running', 0);
-});
+test(
+  'without a worker /ready says 503, and a request waits and is answered',
+  { timeout: seconds(90) },
+  async () => {
+    assert.equal(await service.readyStatus(), 200);
+    // A supervisor that is stopped restarts nobody.
+    process.kill(service.pid, 'SIGSTOP');
+    process.kill(engine(), 'SIGKILL');
+    await waitUntil('/ready says 503', async () => (await service.readyStatus()) === 503);
+    const health = await fetch(`${service.url}/health`);
+    assert.equal(health.status, 200);
+    const answer = askCapital();
+    await service.gatewayReaches('sluice_queue_depth', 1);
+
+    // One that has a deadline gives up, one whose client goes leaves the queue.
+    const impatient = await service.post(
+      '/v1/chat/completions',
+      { model: 'krill', messages: kCapital },
+      {
+        headers: { 'x-sluice-deadline-ms': '50' },
+      },
+    );
+    assert.equal(impatient.status, 504);
+    const leaving = new AbortController();
+    const left = service.post(
+      '/v1/chat/completions',
+      { model: 'krill', messages: kCapital },
+      {
+        signal: leaving.signal,
+      },
+    );
+    await service.gatewayReaches('sluice_queue_depth', 2);
+    leaving.abort();
+    await assert.rejects(left);
+    await service.gatewayReaches('sluice_queue_depth', 1);
+
+    process.kill(service.pid, 'SIGCONT');
+    assert.equal(await answer, kCapitalAnswer);
+    assert.equal(await service.readyStatus(), 200);
+    const metrics = await service.metrics();
+    assert.equal(metrics.value('sluice_requests_total', { outcome: 'timeout_queue' }), 1);
+  },
+);
+
+test(
+  'a gateway killed with kill -9 is back at the same address',
+  { timeout: seconds(60) },
+  async () => {
+    const old = service.childPid('gateway');
+    assert.ok(old, 'there is a gateway');
+    const orphan = service.post('/v1/chat/completions', storyRequest(5, 100_000));
+    await service.workerReaches('sluice_engine_running', 1);
+    process.kill(old, 'SIGKILL');
+    await assert.rejects(orphan);
+    assert.equal(await waitUntil('the gateway answers', askCapital), kCapitalAnswer);
+    assert.notEqual(service.childPid('gateway'), old);
+    assert.ok(!isAlive(old));
+    // The engine has given up what the old gateway had asked for.
+    await service.workerReaches('sluice_engine_running', 0);
+  },
+);
 
 test('engine and gateway killed together both come back', { timeout: seconds(60) }, async () => {
   process.kill(engine(), 'SIGKILL');

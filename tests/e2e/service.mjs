@@ -93,6 +93,11 @@ export function removeFolder(folder) {
   rmSync(folder, { recursive: true, force: true });
 }
 
+/** OpenAI's client; what fails once is for the tests to see. */
+export function clientOf(url) {
+  return new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, maxRetries: 0 });
+}
+
 class Service {
   /** `ready`: what the program said when it could answer. */
   constructor(program, ready, folder) {
@@ -101,6 +106,7 @@ class Service {
     this.url = ready.url;
     this.admin = ready.admin;
     this.pid = ready.pid;
+    this.gateway = ready.gateway;
     this.workers = ready.workers;
   }
 
@@ -119,8 +125,8 @@ class Service {
     return this.log.split('\n').filter((line) => /^\S+ error /.test(line));
   }
 
-  openai(options = {}) {
-    return new OpenAI({ apiKey: 'none', baseURL: `${this.url}/v1`, maxRetries: 0, ...options });
+  openai() {
+    return clientOf(this.url);
   }
 
   /** POSTs `body` (a string as it is, else as JSON). */
@@ -185,8 +191,7 @@ class Service {
 }
 
 /** Starts `sluice up` and waits until it can answer. */
-export async function startService(args = []) {
-  const folder = temporaryFolder();
+export async function startService(args = [], folder = temporaryFolder()) {
   const program = new Program(['up', '--port', '0', '--state', folder, '--json', ...args]);
   try {
     return new Service(program, await program.event('ready'), folder);

@@ -76,16 +76,20 @@ test('a stalled engine loses its stream to the other', { timeout: seconds(90) },
   }
 });
 
-test('a killed engine loses its stream to the other at once', { timeout: seconds(60) }, async () => {
-  const before = await resumes('worker_lost');
-  const stream = await startStream();
-  const { index } = await busyWorker();
-  // Nobody is restarted, so it can only go on elsewhere.
-  process.kill(service.pid, 'SIGSTOP');
-  process.kill(service.workers[index].pid, 'SIGKILL');
-  const answer = await collect(stream);
-  assert.equal(answer.text, expected.text);
-  assert.equal(answer.finish, 'length');
-  assert.equal(await resumes('worker_lost'), before + 1);
-  assert.equal(await service.readyStatus(), 200);
-});
+test(
+  'a killed engine loses its stream to the other at once',
+  { timeout: seconds(60) },
+  async () => {
+    const before = await resumes('worker_lost');
+    const stream = await startStream();
+    const { index } = await busyWorker();
+    // Nobody is restarted, so it can only go on elsewhere.
+    process.kill(service.pid, 'SIGSTOP');
+    process.kill(service.workers[index].pid, 'SIGKILL');
+    const answer = await collect(stream);
+    assert.equal(answer.text, expected.text);
+    assert.equal(answer.finish, 'length');
+    assert.equal(await resumes('worker_lost'), before + 1);
+    assert.equal(await service.readyStatus(), 200);
+  },
+);
