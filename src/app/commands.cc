@@ -7,12 +7,16 @@
 namespace sluice::app {
 
 Run define_config(CLI::App& command);
+Run define_down(CLI::App& command);
 Run define_limits(CLI::App& command);
+Run define_up(CLI::App& command);
 Run define_version(CLI::App& command);
 
 namespace {
 
 constexpr auto kCommands = std::to_array<Command>({
+    {"up", "Start a gateway and its engines, and keep them running", define_up},
+    {"down", "Stop what `up --detach` started", define_down},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
     {"version", "Print what this program is and how it was built", define_version},

@@ -68,6 +68,11 @@ constexpr auto kTable = std::to_array<Limit>({
     {"metrics.series", kMetricSeries, "count",
      "further label values of a metric count as \"other\""},
     {"metrics.label", kMetricLabelBytes, "bytes", "label value cut"},
+    {"service.line", kChildLineBytes, "bytes", "a process's line is cut"},
+    {"service.backlog", kChildBacklogBytes, "bytes", "nobody reads the log: lines are dropped"},
+    {"service.start_time", kChildStartSeconds, "s", "process killed, and started again"},
+    {"service.stop_time", kChildStopSeconds, "s", "process killed"},
+    {"service.log", kServiceLogBytes, "bytes", "the log starts anew, the old one stays as .1"},
 });
 
 }  // namespace
