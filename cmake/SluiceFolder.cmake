@@ -21,17 +21,23 @@ function(sluice_folder NAME)
     endif()
 endfunction()
 
-# One precompiled header for all tests, and a header of macros that tells them where they are:
-# SLUICE_SOURCE_DIR and SLUICE_BINARY_DIR. A header and not -D, because with a precompiled header
-# ccache hashes every -D, and a cached test must fit a clone in another folder.
+# One precompiled header for all tests, and what tells them where they are: tests/places.h, or the
+# macros SLUICE_SOURCE_DIR and SLUICE_BINARY_DIR. The macros come from a header and not from -D,
+# because with a precompiled header ccache hashes every -D, and a cached test must fit other clones.
 function(sluice_test_headers)
     if(TARGET sluice_test_headers)
         return()
     endif()
-    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_headers.cc CONTENT "")
     file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_places.h CONTENT
          "#define SLUICE_SOURCE_DIR \"${CMAKE_SOURCE_DIR}\"\n#define SLUICE_BINARY_DIR \"${CMAKE_BINARY_DIR}\"\n")
-    add_library(sluice_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_headers.cc)
+    file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/test_places.cc @ONLY CONTENT
+[[#include "tests/places.h"
+
+const char* const sluice::kSourceDir = "@CMAKE_SOURCE_DIR@";
+const char* const sluice::kBinaryDir = "@CMAKE_BINARY_DIR@";
+]])
+    add_library(sluice_test_headers OBJECT ${CMAKE_BINARY_DIR}/test_places.cc)
+    target_include_directories(sluice_test_headers PRIVATE ${CMAKE_SOURCE_DIR})
     target_link_libraries(sluice_test_headers PRIVATE GTest::gtest)
     target_precompile_headers(sluice_test_headers PRIVATE <gtest/gtest.h> <expected> <functional>
                               <map> <memory> <string> <string_view> <vector>)
@@ -48,7 +54,8 @@ function(sluice_test NAME)
     set_target_properties(${NAME}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_include_directories(${NAME}_test PRIVATE ${CMAKE_SOURCE_DIR})
     target_compile_options(${NAME}_test PRIVATE "SHELL:-imacros ${CMAKE_BINARY_DIR}/test_places.h")
-    target_link_libraries(${NAME}_test PRIVATE sluice_${NAME} Boost::json GTest::gmock GTest::gtest_main)
+    target_link_libraries(${NAME}_test PRIVATE sluice_${NAME} Boost::json GTest::gmock GTest::gtest_main
+                          sluice_test_headers)
     if(TARGET sluice_test_support)
         target_link_libraries(${NAME}_test PRIVATE sluice_test_support)
     endif()

@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "app/command.h"
-#include "base/service_config.h"
+#include "app/stable_pool.h"
 
 namespace sluice::app {
 namespace {
@@ -18,12 +18,6 @@ struct Options {
     std::string file;
     bool json = false;
 };
-
-/// A file that is not there is not a wrong file.
-int fail_reading(const Errors& errors) {
-    const bool unreadable = errors.front().code() == ErrorCode::kIo;
-    return fail(unreadable ? kCannotStart : kWrongUse, errors);
-}
 
 int check(const Options& options) {
     const auto config = load_service_config(options.file);
@@ -36,7 +30,7 @@ int check(const Options& options) {
                   boost::json::object{{"valid", config.has_value()}, {"errors", errors}}) +
               "\n");
     }
-    if (!config) return fail_reading(config.error());
+    if (!config) return fail_config(config.error());
     if (!options.json) print(fmt::format("{}: good\n", options.file));
     return kDone;
 }
@@ -54,9 +48,8 @@ std::string to_json(const ServiceConfig& config) {
 }
 
 int show(const Options& options) {
-    std::expected<ServiceConfig, Errors> config = default_service_config();
-    if (!options.file.empty()) config = load_service_config(options.file);
-    if (!config) return fail_reading(config.error());
+    const auto config = read_config(options.file);
+    if (!config) return fail_config(config.error());
     print(options.json ? to_json(*config) : render(*config));
     return kDone;
 }

@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <cstdio>
@@ -9,6 +10,7 @@
 #include <thread>
 
 #include "app/command.h"
+#include "app/stable_pool.h"
 #include "app/state_folder.h"
 #include "app/supervisor.h"
 #include "app/up_detach.h"
@@ -48,27 +50,23 @@ std::string check_threads(const std::string& text) {
     return fmt::format("{} is neither \"auto\" nor from 1 to {}", text, limits::kConfigThreads);
 }
 
-PoolConfig& stable_pool(ServiceConfig& config) {
-    for (PoolConfig& pool : config.pools) {
-        if (*pool.name == *config.plan.stable) return pool;
-    }
-    return config.pools.front();
+/// Engines that take no more than their share of the machine do not slow each other down.
+std::string threads_of_each(const std::optional<std::int64_t>& configured, std::int64_t workers) {
+    if (configured) return std::to_string(*configured);
+    if (workers == 1) return "auto";
+    return std::to_string(std::max<std::int64_t>(1, std::thread::hardware_concurrency() / workers));
 }
 
-std::expected<ServiceConfig, std::vector<Error>> configure(const Options& options) {
-    if (options.config.empty()) return default_service_config();
-    return load_service_config(options.config);
-}
-
-ServicePlan make_plan(ServiceConfig& config, const Options& options) {
+ServicePlan make_plan(const ServiceConfig& config, const Options& options) {
     const PoolConfig& pool = stable_pool(config);
     ServicePlan plan{.config = options.config,
                      .model = options.model.empty() ? *pool.model : options.model,
                      .port = config.gateway.listen->port,
                      .admin_port = config.gateway.admin->port};
-    if (*pool.threads) plan.threads = std::to_string(**pool.threads);
-    if (!options.threads.empty()) plan.threads = options.threads;
     const std::int64_t workers = options.workers.value_or(*pool.workers);
+    const bool automatic = options.threads == "auto";
+    plan.threads = threads_of_each(automatic ? std::nullopt : *pool.threads, workers);
+    if (!options.threads.empty() && !automatic) plan.threads = options.threads;
     for (std::int64_t i = 0; i < workers; ++i) {
         plan.workers.push_back(fmt::format("{}-{}", *pool.name, i));
     }
@@ -184,11 +182,8 @@ int detach(const StateFolder& folder, const Options& options) {
 }
 
 int up(const Options& options) {
-    auto config = configure(options);
-    if (!config) {
-        const bool unreadable = config.error().front().code() == ErrorCode::kIo;
-        return fail(unreadable ? kCannotStart : kWrongUse, config.error());
-    }
+    auto config = read_config(options.config);
+    if (!config) return fail_config(config.error());
     const Result<StateFolder> folder = StateFolder::find(options.state);
     if (!folder) return fail(kWrongUse, folder.error());
     if (options.detach) return detach(*folder, options);

@@ -38,6 +38,8 @@ constexpr auto kTable = std::to_array<Limit>({
     {"port.text", kPortTextBytes, "bytes", "message refused"},
     {"port.sources", kPortSources, "count", "message refused"},
     {"port.kv_components", kPortKvComponents, "count", "message refused"},
+    {"port.frame_backlog", kPortFrameBacklogBytes, "bytes",
+     "slow reader: the tokens of several steps share a frame"},
     {"port.deadline", kPortDeadlineMilliseconds, "ms", "400 invalid_request"},
     {"engine.waiting", kEngineWaiting, "count", "503 queue_full"},
     {"engine.running", kEngineRunning, "count", "further requests wait"},
@@ -73,6 +75,9 @@ constexpr auto kTable = std::to_array<Limit>({
     {"service.start_time", kChildStartSeconds, "s", "process killed, and started again"},
     {"service.stop_time", kChildStopSeconds, "s", "process killed"},
     {"service.log", kServiceLogBytes, "bytes", "the log starts anew, the old one stays as .1"},
+    {"batch.line", kBatchLineBytes, "bytes", "the row fails, the run goes on"},
+    {"batch.rows", kBatchRows, "count", "the run ends"},
+    {"batch.in_flight", kBatchInFlight, "count", "--batch refused"},
 });
 
 }  // namespace

@@ -45,6 +45,7 @@ inline constexpr std::size_t kPortSaltBytes = 1'024;
 inline constexpr std::size_t kPortTextBytes = 64 * 1024;
 inline constexpr std::size_t kPortSources = 64;
 inline constexpr std::size_t kPortKvComponents = 256;
+inline constexpr std::size_t kPortFrameBacklogBytes = 64 * 1024;
 inline constexpr std::int64_t kPortDeadlineMilliseconds = 7LL * 24 * 60 * 60 * 1000;
 
 // Engine
@@ -89,6 +90,11 @@ inline constexpr std::size_t kModelHeads = 1'024;
 inline constexpr std::size_t kModelWidth = 65'536;
 inline constexpr std::size_t kModelFeedForward = 1024 * 1024;
 inline constexpr std::size_t kModelExperts = 4'096;
+
+// Batch runs
+inline constexpr std::size_t kBatchLineBytes = 64 * 1024 * 1024;
+inline constexpr std::size_t kBatchRows = 64 * 1024 * 1024;
+inline constexpr std::size_t kBatchInFlight = 4'096;
 
 struct Limit {
     std::string_view name;  ///< "http.header"

@@ -145,7 +145,7 @@ struct Registry::Impl {
     std::set<std::string> names;
 
     template <class Handle, class Builder>
-    Family<Handle> add(Builder builder, std::string name, const std::string& help,
+    Family<Handle> add(Builder builder, const std::string& name, const std::string& help,
                        std::vector<std::string> labels, std::vector<double> bounds) {
         {
             const std::lock_guard lock(mutex);
@@ -153,7 +153,7 @@ struct Registry::Impl {
         }
         const bool bare = labels.empty();
         auto impl = std::make_shared<typename Family<Handle>::Impl>();
-        impl->family = &builder.Name(std::move(name)).Help(help).Register(registry);
+        impl->family = &builder.Name(name).Help(help).Register(registry);
         impl->names = std::move(labels);
         impl->bounds = std::move(bounds);
         // Without labels there is one series; it shows as 0 before anything happened.
@@ -165,21 +165,20 @@ struct Registry::Impl {
 Registry::Registry() : impl_(std::make_unique<Impl>()) {}
 Registry::~Registry() = default;
 
-Family<Counter> Registry::counter(std::string name, std::string help,
+Family<Counter> Registry::counter(const std::string& name, const std::string& help,
                                   std::vector<std::string> labels) {
-    return impl_->add<Counter>(prometheus::BuildCounter(), std::move(name), help, std::move(labels),
-                               {});
+    return impl_->add<Counter>(prometheus::BuildCounter(), name, help, std::move(labels), {});
 }
 
-Family<Gauge> Registry::gauge(std::string name, std::string help, std::vector<std::string> labels) {
-    return impl_->add<Gauge>(prometheus::BuildGauge(), std::move(name), help, std::move(labels),
-                             {});
+Family<Gauge> Registry::gauge(const std::string& name, const std::string& help,
+                              std::vector<std::string> labels) {
+    return impl_->add<Gauge>(prometheus::BuildGauge(), name, help, std::move(labels), {});
 }
 
-Family<Histogram> Registry::histogram(std::string name, std::string help,
+Family<Histogram> Registry::histogram(const std::string& name, const std::string& help,
                                       std::vector<double> bounds, std::vector<std::string> labels) {
-    return impl_->add<Histogram>(prometheus::BuildHistogram(), std::move(name), help,
-                                 std::move(labels), std::move(bounds));
+    return impl_->add<Histogram>(prometheus::BuildHistogram(), name, help, std::move(labels),
+                                 std::move(bounds));
 }
 
 std::string Registry::text() const {

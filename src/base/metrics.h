@@ -91,11 +91,11 @@ public:
     Registry& operator=(const Registry&) = delete;
 
     /// Each name once (asserted), with base units in it: "sluice_ttft_seconds".
-    [[nodiscard]] Family<Counter> counter(std::string name, std::string help,
+    [[nodiscard]] Family<Counter> counter(const std::string& name, const std::string& help,
                                           std::vector<std::string> labels = {});
-    [[nodiscard]] Family<Gauge> gauge(std::string name, std::string help,
+    [[nodiscard]] Family<Gauge> gauge(const std::string& name, const std::string& help,
                                       std::vector<std::string> labels = {});
-    [[nodiscard]] Family<Histogram> histogram(std::string name, std::string help,
+    [[nodiscard]] Family<Histogram> histogram(const std::string& name, const std::string& help,
                                               std::vector<double> bounds,
                                               std::vector<std::string> labels = {});
 

@@ -189,6 +189,7 @@ PlanConfig read_plan(Table& root, const std::vector<PoolConfig>& pools) {
     std::optional<Table> table = root.table("plan");
     visit_plan(plan, table ? Reader(*table) : Reader());
     std::vector<std::string_view> names;
+    names.reserve(pools.size());
     for (const PoolConfig& pool : pools) names.push_back(*pool.name);
 
     if (plan.stable->empty() && pools.size() == 1) plan.stable.value = *pools.front().name;

@@ -29,8 +29,7 @@ bool is_printable(std::string_view text) {
 
 Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOptions options,
                                                  text::Tokenizer tokenizer) {
-    std::unique_ptr<Gateway> gateway(
-        new Gateway(loop, std::move(options), std::move(tokenizer)));
+    std::unique_ptr<Gateway> gateway(new Gateway(loop, std::move(options), std::move(tokenizer)));
     Gateway* self = gateway.get();
     auto server = net::HttpServer::listen(loop, self->options_.listen, [self](Exchange exchange) {
         self->dispatch(client_routes(), exchange);
@@ -106,12 +105,12 @@ void Gateway::dispatch(const Routes& routes, const Exchange& exchange) {
     }
     const std::string& method = route->second.method;
     if (request.method != method && !(method == "GET" && request.method == "HEAD")) {
-        return respond_error(*exchange,
-                             {.code = ApiErrorCode::kMethodNotAllowed,
-                              .message = fmt::format("{} takes {}, not {}", request.path, method,
-                                                     request.method),
-                              .param = {}},
-                             {{"Allow", method == "GET" ? "GET, HEAD" : method}});
+        return respond_error(
+            *exchange,
+            {.code = ApiErrorCode::kMethodNotAllowed,
+             .message = fmt::format("{} takes {}, not {}", request.path, method, request.method),
+             .param = {}},
+            {{"Allow", method == "GET" ? "GET, HEAD" : method}});
     }
     (this->*route->second.handle)(exchange);
 }
@@ -122,13 +121,15 @@ Result<RequestHeaders> Gateway::read_headers(const net::HttpRequest& request) co
     if (id.size() <= limits::kRequestIdBytes && is_printable(id)) headers.request_id = id;
     if (const auto text = request.headers.find("x-sluice-deadline-ms")) {
         std::uint64_t value = 0;
-        const auto [end, status] = std::from_chars(text->data(), text->data() + text->size(), value);
+        const auto [end, status] =
+            std::from_chars(text->data(), text->data() + text->size(), value);
         if (status != std::errc() || end != text->data() + text->size() || value == 0) {
             return std::unexpected(Error::invalid("must be a whole number of milliseconds above 0",
                                                   "x-sluice-deadline-ms"));
         }
-        headers.deadline = std::min(headers.deadline, std::chrono::milliseconds(std::min<std::uint64_t>(
-                                                          value, 1'000'000'000)));
+        headers.deadline =
+            std::min(headers.deadline,
+                     std::chrono::milliseconds(std::min<std::uint64_t>(value, 1'000'000'000)));
     }
     return headers;
 }
@@ -169,6 +170,7 @@ bool Gateway::wait_for_worker(std::shared_ptr<Generation> generation) {
 }
 
 void Gateway::serve_queue() {
+    if (auto on_ready = std::exchange(options_.on_ready, nullptr)) on_ready();
     std::deque<std::shared_ptr<Generation>> waiting;
     waiting.swap(queue_);
     for (const auto& generation : waiting) generation->seek_worker();
@@ -180,10 +182,11 @@ void Gateway::on_done(Generation& generation) {
     probe_.queue_depth(queue_.size());
     // Not destroyed here: its own method is still running.
     const auto entry = live_.extract(&generation);
-    loop_.post([this, alive = std::weak_ptr(alive_), keep = entry.empty() ? nullptr : entry.mapped()] {
-        if (alive.expired()) return;
-        if (live_.empty() && on_drained_) std::exchange(on_drained_, nullptr)();
-    });
+    loop_.post(
+        [this, alive = std::weak_ptr(alive_), keep = entry.empty() ? nullptr : entry.mapped()] {
+            if (alive.expired()) return;
+            if (live_.empty() && on_drained_) std::exchange(on_drained_, nullptr)();
+        });
 }
 
 void Gateway::drain(std::chrono::milliseconds grace, std::function<void()> on_drained) {
@@ -202,9 +205,10 @@ void Gateway::handle_models(const Exchange& exchange) {
     std::string name;
     protocol::append_json_string(name, options_.profile.model);
     exchange->respond(net::HttpResponse::json(
-        200, fmt::format(
-                 R"({{"object":"list","data":[{{"id":{},"object":"model","created":0,"owned_by":"sluice"}}]}})",
-                 name)));
+        200,
+        fmt::format(
+            R"({{"object":"list","data":[{{"id":{},"object":"model","created":0,"owned_by":"sluice"}}]}})",
+            name)));
 }
 
 void Gateway::handle_model(const Exchange& exchange, std::string_view name) {
@@ -213,7 +217,8 @@ void Gateway::handle_model(const Exchange& exchange, std::string_view name) {
     std::string quoted;
     protocol::append_json_string(quoted, name);
     exchange->respond(net::HttpResponse::json(
-        200, fmt::format(R"({{"id":{},"object":"model","created":0,"owned_by":"sluice"}})", quoted)));
+        200,
+        fmt::format(R"({{"id":{},"object":"model","created":0,"owned_by":"sluice"}})", quoted)));
 }
 
 void Gateway::handle_health(const Exchange& exchange) {
@@ -223,8 +228,8 @@ void Gateway::handle_health(const Exchange& exchange) {
 void Gateway::handle_ready(const Exchange& exchange) {
     const bool ready = workers_.any_ready();
     exchange->respond(net::HttpResponse::json(
-        ready ? 200 : 503, ready ? R"({"ready":true})"
-                                 : R"({"ready":false,"reason":"no worker can answer yet"})"));
+        ready ? 200 : 503,
+        ready ? R"({"ready":true})" : R"({"ready":false,"reason":"no worker can answer yet"})"));
 }
 
 void Gateway::handle_metrics(const Exchange& exchange) {

@@ -31,6 +31,7 @@ struct GatewayOptions {
     std::vector<std::string> workers;  ///< "http://127.0.0.1:40001"
     std::size_t queue_max = limits::kQueuedRequests;
     std::chrono::milliseconds deadline = std::chrono::seconds(limits::kRequestSeconds);
+    std::function<void()> on_ready = [] {};  ///< Called once, when a worker can answer.
 };
 
 class Gateway {
@@ -69,7 +70,9 @@ private:
     void dispatch(const Routes& routes, const Exchange& exchange);
 
     void handle_chat(const Exchange& exchange) { generate(Endpoint::kChat, exchange); }
-    void handle_completions(const Exchange& exchange) { generate(Endpoint::kCompletions, exchange); }
+    void handle_completions(const Exchange& exchange) {
+        generate(Endpoint::kCompletions, exchange);
+    }
     void handle_models(const Exchange& exchange);
     void handle_model(const Exchange& exchange, std::string_view name);
     void handle_health(const Exchange& exchange);

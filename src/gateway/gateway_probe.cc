@@ -50,9 +50,9 @@ GatewayProbe::GatewayProbe(metrics::Registry& registry, std::string pool)
       queue_depth_(
           registry.gauge("sluice_queue_depth", "Requests that wait for a worker.").with({})),
       leases_(registry.gauge("sluice_leases", "Live leases on workers.", {"phase"}).with({"full"})),
-      retries_(registry
-                   .counter("sluice_retries_total", "Legs started again before the first token.")
-                   .with({})),
+      retries_(
+          registry.counter("sluice_retries_total", "Legs started again before the first token.")
+              .with({})),
       resumes_(registry.counter("sluice_resumes_total",
                                 "Streams that went on after their worker was lost.", {"reason"})) {}
 

@@ -90,9 +90,9 @@ void Generation::on_prepared(std::expected<PreparedRequest, ApiError> prepared) 
 
 void Generation::seek_worker() {
     if (done_) return;
-    auto assignment = services_.workers.pick(
-        {.requests = 1, .prefill_tokens = request_.prompt.size(),
-         .kv_tokens = request_.prompt.size()});
+    auto assignment = services_.workers.pick({.requests = 1,
+                                              .prefill_tokens = request_.prompt.size(),
+                                              .kv_tokens = request_.prompt.size()});
     if (assignment) return start_leg(std::move(*assignment));
     if (!services_.wait_for_worker(shared_from_this())) {
         fail({.code = ApiErrorCode::kQueueFull,
@@ -144,19 +144,18 @@ void Generation::start_leg(Assignment assignment) {
     assignment_ = std::move(assignment);
     services_.probe.leases(services_.workers.leases());
     const std::weak_ptr<Generation> weak = weak_from_this();
-    leg_ = adapters::NativeLeg::start(
-        services_.client, assignment_.url, port_request(*max_tokens),
-        {.on_frame =
-             [weak](const port::GenerateFrame& frame) {
-                 const auto self = weak.lock();
-                 if (self && !self->done_) self->on_frame(frame);
-             },
-         .on_end = [] {},
-         .on_error =
-             [weak](const Error& error, bool) {
-                 const auto self = weak.lock();
-                 if (self && !self->done_) self->on_leg_error(error);
-             }});
+    leg_ = adapters::NativeLeg::start(services_.client, assignment_.url, port_request(*max_tokens),
+                                      {.on_frame =
+                                           [weak](const port::GenerateFrame& frame) {
+                                               const auto self = weak.lock();
+                                               if (self && !self->done_) self->on_frame(frame);
+                                           },
+                                       .on_end = [] {},
+                                       .on_error =
+                                           [weak](const Error& error, bool) {
+                                               const auto self = weak.lock();
+                                               if (self && !self->done_) self->on_leg_error(error);
+                                           }});
 }
 
 void Generation::on_frame(const port::GenerateFrame& frame) {
@@ -224,12 +223,12 @@ void Generation::on_leg_error(const Error& error) {
     const bool resume = !pump_->journal().empty();
     log::warn("request {} lost worker {} after {} tokens: {}", headers_.request_id, url,
               pump_->journal().size(), error.message());
-    if (++losses_ > kLossesMax) {
-        return fail({.code = ApiErrorCode::kWorkerLost,
-                     .message = fmt::format("{} workers in a row were lost with this request",
-                                            losses_),
-                     .param = {}},
-                    Outcome::kWorkerLost);
+    if (++losses_ >= kLossesMax) {
+        return fail(
+            {.code = ApiErrorCode::kWorkerLost,
+             .message = fmt::format("{} workers in a row were lost with this request", losses_),
+             .param = {}},
+            Outcome::kWorkerLost);
     }
     if (resume) {
         services_.probe.resumed(error.code() == ErrorCode::kTimeout ? "stalled" : "worker_lost");
@@ -254,8 +253,8 @@ void Generation::on_deadline() {
                             : phase_ == Phase::kPrefill ? Outcome::kTimeoutPrefill
                                                         : Outcome::kTimeoutDecode;
     fail({.code = ApiErrorCode::kDeadlineExceeded,
-          .message = fmt::format("the request's deadline of {} ms passed",
-                                 headers_.deadline.count()),
+          .message =
+              fmt::format("the request's deadline of {} ms passed", headers_.deadline.count()),
           .param = {}},
          outcome);
 }

@@ -45,18 +45,18 @@ std::expected<void, ApiError> RequestPreparer::check_bytes(std::size_t bytes) co
     return std::unexpected(protocol::context_length_exceeded(least, 0, profile_.context_tokens));
 }
 
-std::expected<void, ApiError> RequestPreparer::check_ids(
-    const protocol::GenerationOptions& options, std::span<const TokenId> prompt) const {
+std::expected<void, ApiError> RequestPreparer::check_ids(const protocol::GenerationOptions& options,
+                                                         std::span<const TokenId> prompt) const {
     const std::size_t vocabulary = tokenizer_.vocabulary_size();
     const auto bad = [&](TokenId token) {
         return token < 0 || static_cast<std::size_t>(token) >= vocabulary;
     };
     const auto error = [&](TokenId token, std::string place) {
-        return std::unexpected(ApiError{
-            .code = ApiErrorCode::kInvalidRequest,
-            .message = fmt::format("token id {} is not in the model's vocabulary of {}", token,
-                                   vocabulary),
-            .param = std::move(place)});
+        return std::unexpected(
+            ApiError{.code = ApiErrorCode::kInvalidRequest,
+                     .message = fmt::format("token id {} is not in the model's vocabulary of {}",
+                                            token, vocabulary),
+                     .param = std::move(place)});
     };
     for (std::size_t i = 0; i < prompt.size(); ++i)
         if (bad(prompt[i])) return error(prompt[i], fmt::format("prompt[{}]", i));
@@ -84,9 +84,8 @@ RequestPreparer::Prepared RequestPreparer::prepare_chat(std::string_view body) c
                              .options = std::move(request->options),
                              .prompt = std::move(*ids),
                              .thinking = request->conversation.thinking};
-    prepared.parse = {.start = prompt->start,
-                      .stop = prepared.options.stop,
-                      .markup = protocol::Markup::kChat};
+    prepared.parse = {
+        .start = prompt->start, .stop = prepared.options.stop, .markup = protocol::Markup::kChat};
     return prepared;
 }
 
@@ -124,9 +123,8 @@ std::expected<std::uint32_t, ApiError> resolve_max_tokens(const PreparedRequest&
         return std::unexpected(protocol::context_length_exceeded(
             prompt, request.options.max_tokens.value_or(0), context_tokens));
     if (request.options.max_tokens) return *request.options.max_tokens;
-    const std::uint64_t usual = request.thinking == protocol::Thinking::kOn
-                                    ? kDefaultThinkingTokens
-                                    : kDefaultTokens;
+    const std::uint64_t usual =
+        request.thinking == protocol::Thinking::kOn ? kDefaultThinkingTokens : kDefaultTokens;
     return static_cast<std::uint32_t>(std::min(usual, context_tokens - prompt));
 }
 

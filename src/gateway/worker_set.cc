@@ -57,10 +57,9 @@ void WorkerSet::report_failure(WorkerIndex index) {
 }
 
 void WorkerSet::probe(WorkerIndex index) {
-    workers_[index].probe = adapters::WorkerProbe::start(
-        client_, workers_[index].url, [this, index](Result<port::ServerInfo> answer) {
-            on_answer(index, std::move(answer));
-        });
+    workers_[index].probe = adapters::WorkerProbe::load(
+        client_, workers_[index].url,
+        [this, index](Result<port::LoadReport> load) { on_load(index, load); });
 }
 
 void WorkerSet::probe_later(WorkerIndex index) {
@@ -68,23 +67,35 @@ void WorkerSet::probe_later(WorkerIndex index) {
     worker.next_probe = loop_.call_after(worker.pause, [this, index] { probe(index); });
 }
 
-void WorkerSet::on_answer(WorkerIndex index, Result<port::ServerInfo> answer) {
+void WorkerSet::on_load(WorkerIndex index, const Result<port::LoadReport>& load) {
     Worker& worker = workers_[index];
-    if (!answer) {
-        if (worker.ready) log::warn("worker {} is gone: {}", worker.url, answer.error().message());
-        worker.ready = false;
-        worker.pause = std::clamp(worker.pause * 2, kFirstPause, kLongestPause);
-        return probe_later(index);
-    }
-    const bool was_ready = std::exchange(worker.ready, true);
-    worker.info = std::move(*answer);
+    if (!load) return not_ready(index, load.error().message());
+    if (load->state != port::EngineState::kReady) return not_ready(index, "it is not ready");
+    if (worker.ready) return probe_later(index);
+    // It may be another process than the one before, and even another model.
+    worker.probe = adapters::WorkerProbe::info(
+        client_, worker.url,
+        [this, index](Result<port::ServerInfo> info) { on_info(index, std::move(info)); });
+}
+
+void WorkerSet::on_info(WorkerIndex index, Result<port::ServerInfo> info) {
+    if (!info) return not_ready(index, info.error().message());
+    Worker& worker = workers_[index];
+    worker.ready = true;
+    worker.info = std::move(*info);
     worker.pause = kReadyPause;
-    probe_later(index);
-    if (was_ready) return;
-    last_info_ = worker.info;
     log::info("worker {} is ready: {} {}", worker.url, worker.info.model,
               worker.info.fingerprint.substr(0, 12));
+    probe_later(index);
     on_ready_();
+}
+
+void WorkerSet::not_ready(WorkerIndex index, const std::string& reason) {
+    Worker& worker = workers_[index];
+    if (worker.ready) log::warn("worker {} is gone: {}", worker.url, reason);
+    worker.ready = false;
+    worker.pause = std::clamp(worker.pause * 2, kFirstPause, kLongestPause);
+    probe_later(index);
 }
 
 }  // namespace sluice::gateway

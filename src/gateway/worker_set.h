@@ -49,8 +49,6 @@ public:
 
     [[nodiscard]] std::uint64_t leases() const { return ledger_.leases(); }
     [[nodiscard]] std::size_t size() const { return workers_.size(); }
-    /// Of the last worker that became ready; empty fields before.
-    [[nodiscard]] const port::ServerInfo& last_info() const { return last_info_; }
 
 private:
     struct Worker {
@@ -64,14 +62,15 @@ private:
 
     void probe(WorkerIndex index);
     void probe_later(WorkerIndex index);
-    void on_answer(WorkerIndex index, Result<port::ServerInfo> answer);
+    void on_load(WorkerIndex index, const Result<port::LoadReport>& load);
+    void on_info(WorkerIndex index, Result<port::ServerInfo> info);
+    void not_ready(WorkerIndex index, const std::string& reason);
 
     net::EventLoop& loop_;
     net::HttpClient& client_;
     std::function<void()> on_ready_;
     routing::Ledger ledger_;
     std::vector<Worker> workers_;
-    port::ServerInfo last_info_;
 };
 
 }  // namespace sluice::gateway

@@ -150,6 +150,12 @@ void EventLoop::run() {
     impl_->thread = std::thread::id();
 }
 
+void EventLoop::run_for(std::chrono::nanoseconds duration) {
+    impl_->thread = std::this_thread::get_id();
+    impl_->context.run_for(duration);
+    impl_->thread = std::thread::id();
+}
+
 void EventLoop::stop() { impl_->stop(); }
 
 void EventLoop::post(std::function<void()> work) { impl_->post(std::move(work)); }

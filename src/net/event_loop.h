@@ -43,6 +43,9 @@ public:
     /// Runs handlers on the calling thread until `stop`.
     void run();
 
+    /// The same for at most `duration`; may be called again. For tools that wait for one thing.
+    void run_for(std::chrono::nanoseconds duration);
+
     /// Any thread, any number of times, before `run` too. Handlers that have not run yet are
     /// dropped; a stopped loop stays stopped.
     void stop();
@@ -53,7 +56,7 @@ public:
     /// Loop thread: calls `work` once after `delay`. `work` may destroy its own Timer.
     [[nodiscard]] Timer call_after(std::chrono::nanoseconds delay, std::function<void()> work);
 
-    /// Loop thread: calls `work` for each arrival of one of `signals` for as long as the loop lives.
+    /// Loop thread: calls `work` for each arrival of one of `signals` while the loop lives.
     void on_signal(std::initializer_list<int> signals, std::function<void(int)> work);
 
     [[nodiscard]] bool in_loop_thread() const;

@@ -214,10 +214,9 @@ private:
     }
 
     void fail(const Error& error) {
-        const Error copy = error;  // It may live in what `cancel` ends.
         cancel();
         const ClientEvents events = std::move(events_);
-        if (events.on_error) events.on_error(copy);
+        if (events.on_error) events.on_error(error);
     }
 
     void deadline_passed() override {

@@ -74,6 +74,7 @@ private:
 
     [[nodiscard]] std::vector<std::shared_ptr<ServerConnection>> open_connections() const {
         std::vector<std::shared_ptr<ServerConnection>> all;
+        all.reserve(connections_.size());
         for (const auto& [key, connection] : connections_) all.push_back(connection);
         return all;
     }

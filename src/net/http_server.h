@@ -35,8 +35,8 @@ public:
 
     [[nodiscard]] virtual const HttpRequest& request() const = 0;
 
-    /// Answers in one piece. Fields that frame the message are the server's. Exactly one of `respond` and `begin_stream`, once; after the client is
-    /// gone all of these do nothing.
+    /// Answers in one piece. Fields that frame the message are the server's. Exactly one of
+    /// `respond` and `begin_stream`, once; after the client is gone all of these do nothing.
     virtual void respond(HttpResponse response) = 0;
 
     /// Sends the head at once; the body follows in chunks by `write`. What one turn of the loop

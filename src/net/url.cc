@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <memory>
 #include <optional>
 
 #include "net/ascii.h"
@@ -16,8 +17,9 @@ std::unexpected<Error> bad_url(std::string_view text, std::string_view why) {
 
 std::optional<std::uint16_t> parse_port(std::string_view digits) {
     std::uint16_t port = 0;
-    const char* end = digits.data() + digits.size();
-    const auto [stop, problem] = std::from_chars(digits.data(), end, port);
+    const char* const begin = std::to_address(digits.begin());
+    const char* const end = std::to_address(digits.end());
+    const auto [stop, problem] = std::from_chars(begin, end, port);
     if (problem != std::errc{} || stop != end || port == 0) return std::nullopt;
     return port;
 }

@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/subprocess.h"
+#include "tests/places.h"
 
 namespace sluice::app {
 namespace {
@@ -24,10 +25,10 @@ Pages read_pages(const fs::path& folder) {
 }
 
 TEST(ReferenceTest, ThePagesAreWhatHelpPrints) {
-    const fs::path root = SLUICE_SOURCE_DIR;
-    const fs::path fresh = fs::path(SLUICE_BINARY_DIR) / "tests/reference";
+    const fs::path root = kSourceDir;
+    const fs::path fresh = fs::path(kBinaryDir) / "tests/reference";
     auto child = Subprocess::spawn({.argv = {(root / "tools/make_reference.sh").string(),
-                                             SLUICE_BINARY_DIR "/sluice", fresh.string()}});
+                                             std::string(kBinaryDir) + "/sluice", fresh.string()}});
     ASSERT_TRUE(child) << child.error().to_string();
     ASSERT_TRUE(child->wait(std::chrono::minutes(2))->ok());
 

@@ -9,6 +9,7 @@
 #include <chrono>
 
 #include "base/subprocess.h"
+#include "tests/places.h"
 
 namespace sluice::app {
 namespace {
@@ -33,7 +34,7 @@ Outcome run_sluice(const std::vector<std::string>& arguments,
     const UniqueFd out(::memfd_create("out", MFD_CLOEXEC));
     const UniqueFd err(::memfd_create("err", MFD_CLOEXEC));
     SpawnOptions options;
-    options.argv = {SLUICE_BINARY_DIR "/sluice"};
+    options.argv = {std::string(kBinaryDir) + "/sluice"};
     options.argv.insert(options.argv.end(), arguments.begin(), arguments.end());
     options.extra_environment = environment;
     options.fds = {{out.get(), 1}, {err.get(), 2}};

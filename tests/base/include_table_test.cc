@@ -6,6 +6,8 @@
 #include <set>
 #include <sstream>
 
+#include "tests/places.h"
+
 namespace sluice {
 namespace {
 
@@ -67,7 +69,7 @@ std::vector<std::string> violations(const IncludeTable& table, const std::string
 
 class IncludeTableTest : public testing::Test {
 protected:
-    const fs::path root_ = SLUICE_SOURCE_DIR;
+    const fs::path root_ = kSourceDir;
     const IncludeTable table_ = parse_table(read(root_ / "docs/folders.md"));
 };
 

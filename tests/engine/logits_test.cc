@@ -88,7 +88,7 @@ std::string logits_digest(const std::string& file) {
 
 // One digest for every build and every target: release, debug, sanitizers, AVX2, AVX-512, VNNI. A
 // change of these lines is a change of the arithmetic, and needs a new tensor::kArithmeticVersion.
-TEST(LogitsTest, TheirBitsAreTheCommittedOnesOnEveryTarget) {
+TEST(LogitsDigestTest, IsTheCommittedOneOnEveryTarget) {
     for (const tensor::Target target : tensor::available_targets()) {
         ASSERT_TRUE(tensor::use_target(target).has_value());
         EXPECT_EQ(logits_digest("krill-f16.gguf"),

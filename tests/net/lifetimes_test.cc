@@ -132,6 +132,8 @@ TEST(LifetimesTest, AServerMayEndWithinItsHandler) {
     RawSocket socket(port);
     socket.send(kGet);
     EXPECT_EQ(socket.read_all(), "");
+    thread.stop();
+    EXPECT_EQ(server, nullptr);
 }
 
 TEST(LifetimesTest, WorkThatOwnsAnExchangeMayBeDroppedWithTheLoop) {

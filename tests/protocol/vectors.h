@@ -10,11 +10,13 @@
 #include <sstream>
 #include <string>
 
+#include "tests/places.h"
+
 namespace sluice::protocol {
 
 inline std::optional<boost::json::value> load_vectors(const std::string& name) {
     const char* root = std::getenv("SLUICE_DATA");
-    const std::filesystem::path source(SLUICE_SOURCE_DIR);
+    const std::filesystem::path source(sluice::kSourceDir);
     const std::filesystem::path folder = root ? root : source / ".." / "shared" / "data";
     std::ifstream file(folder / "protocol" / name, std::ios::binary);
     if (!file) return std::nullopt;

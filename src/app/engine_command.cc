@@ -1,0 +1,161 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <boost/json/object.hpp>
+#include <boost/json/serialize.hpp>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "app/command.h"
+#include "app/stable_pool.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/version.h"
+#include "gateway/model_vocabulary.h"
+#include "tensor/target.h"
+#include "worker/engine_process.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+    std::string config;
+    std::optional<std::string> model;
+    std::string address = "127.0.0.1";
+    std::uint16_t port = 0;
+    std::optional<std::string> threads;
+    std::size_t running = engine::EngineOptions{}.running_max;
+    std::size_t pool_tokens = engine::EngineOptions{}.pool_tokens;
+    bool json = false;
+};
+
+void announce(std::string_view event, const std::string& url, bool json) {
+    if (json) {
+        const boost::json::object line{{"event", event}, {"url", url}, {"pid", getpid()}};
+        print(boost::json::serialize(line) + "\n");
+    } else {
+        print(fmt::format("{} on {}\n", event, url));
+    }
+    std::fflush(stdout);
+}
+
+std::string url_of(const std::string& address, std::uint16_t port) {
+    const bool v6 = address.find(':') != std::string::npos && address.front() != '[';
+    return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port);
+}
+
+std::size_t all_processors() {
+    return std::max<std::size_t>(1, std::thread::hardware_concurrency());
+}
+
+/// A number, or "auto" for one a processor.
+Result<std::size_t> threads_of(const Options& options, const PoolConfig& pool) {
+    if (!options.threads) {
+        if (!*pool.threads) return all_processors();
+        return static_cast<std::size_t>(**pool.threads);
+    }
+    const std::string& text = *options.threads;
+    if (text == "auto") return all_processors();
+    std::size_t number = 0;
+    const char* const last = text.data() + text.size();
+    const auto [end, error] = std::from_chars(text.data(), last, number);
+    const bool whole = error == std::errc{} && end == last;
+    if (!whole || number < 1 || number > static_cast<std::size_t>(limits::kConfigThreads)) {
+        return std::unexpected(
+            Error::invalid(fmt::format("'{}' is neither auto nor a number of threads from 1 to {}",
+                                       text, limits::kConfigThreads),
+                           "--threads"));
+    }
+    return number;
+}
+
+/// Tokens go in and out of an engine, so a model without a tokenizer runs too.
+std::string tokenizer_digest(const std::filesystem::path& model) {
+    const auto tokenizer = gateway::load_tokenizer(model);
+    if (tokenizer) return tokenizer->digest();
+    log::warn("no tokenizer: {}", tokenizer.error().to_string());
+    return {};
+}
+
+int serve(const Options& options, const std::filesystem::path& model, std::size_t threads) {
+    const bool json = options.json;
+    const std::string& address = options.address;
+    worker::WorkerOptions worker;
+    worker.model = model;
+    worker.address = address;
+    worker.port = options.port;
+    worker.engine.threads = threads;
+    worker.engine.running_max = options.running;
+    worker.engine.pool_tokens = options.pool_tokens;
+    worker.engine.step_tokens = std::max(worker.engine.step_tokens, options.running);
+    worker.about.tokenizer_digest = tokenizer_digest(model);
+    worker.about.version = version().version;
+    worker.about.commit = version().commit;
+    worker.about.build_flags = version().flags;
+    worker.on_listening = [address, json](std::uint16_t port) {
+        announce("listening", url_of(address, port), json);
+    };
+    worker.on_ready = [address, json](std::uint16_t port, const port::ServerInfo&) {
+        announce("ready", url_of(address, port), json);
+    };
+    const auto ended = worker::run_worker(std::move(worker));
+    if (!ended) return fail(kCannotStart, ended.error());
+    return *ended == SIGINT ? kInterrupted : kDone;
+}
+
+int run(const Options& options) {
+    const auto config = read_config(options.config);
+    if (!config) return fail_config(config.error());
+    if (const auto logging = log::configure_from_environment("engine"); !logging) {
+        return fail(kWrongUse, logging.error());
+    }
+    if (const auto target = tensor::select_target(); !target)
+        return fail(kCannotStart, target.error());
+    const PoolConfig& pool = stable_pool(*config);
+    const auto threads = threads_of(options, pool);
+    if (!threads) return fail(kWrongUse, threads.error());
+    const auto model = gateway::find_model(options.model.value_or(*pool.model));
+    if (!model) return fail(kCannotStart, model.error());
+    return serve(options, *model, *threads);
+}
+
+}  // namespace
+
+Run define_engine(CLI::App& command) {
+    auto options = std::make_shared<Options>();
+    command.add_option("--config", options->config, "Configuration file; the stable pool counts")
+        ->type_name("FILE");
+    command.add_option("--model", options->model, "GGUF file, or krill")->type_name("FILE");
+    command.add_option("--address", options->address, "Numeric address to listen on")
+        ->type_name("IP")
+        ->capture_default_str();
+    command.add_option("--port", options->port, "Port of the engine; 0 takes a free one")
+        ->type_name("N")
+        ->capture_default_str();
+    command.add_option("--threads", options->threads, "Threads that compute: a number, or auto")
+        ->type_name("N");
+    command
+        .add_option("--running", options->running,
+                    "Most requests that are computed at once; further ones wait")
+        ->check(CLI::Range(1, 4096))
+        ->type_name("N")
+        ->capture_default_str();
+    command
+        .add_option("--pool-tokens", options->pool_tokens,
+                    "Tokens whose keys and values fit into memory")
+        ->check(CLI::Range(std::uint64_t{64}, std::uint64_t{1} << 32))
+        ->type_name("N")
+        ->capture_default_str();
+    command.add_flag("--json", options->json, "Announce addresses as JSON, an object a line");
+    return [options] { return run(*options); };
+}
+
+}  // namespace sluice::app

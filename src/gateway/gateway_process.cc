@@ -1,0 +1,66 @@
+#include "gateway/gateway_process.h"
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <utility>
+
+#include "base/log.h"
+#include "checkpoint/gguf_file.h"
+#include "checkpoint/hyper_parameters.h"
+#include "gateway/model_vocabulary.h"
+
+namespace sluice::gateway {
+namespace {
+
+std::string url_of(const net::HttpServerOptions& options, std::uint16_t port) {
+    const bool v6 =
+        options.address.find(':') != std::string::npos && options.address.front() != '[';
+    return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", options.address, v6 ? "]" : "", port);
+}
+
+/// The dialects this gateway can write; a model that names none is taken to be of the family.
+Result<void> check_dialect(std::string_view dialect) {
+    if (dialect.empty() || dialect == "deepseek-v4.1") return {};
+    return std::unexpected(Error::unsupported(
+        fmt::format("the model's prompt format '{}' is not supported yet, only 'deepseek-v4.1'",
+                    dialect),
+        "sluice.dialect"));
+}
+
+}  // namespace
+
+Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& events) {
+    const auto path = find_model(options.model);
+    if (!path) return std::unexpected(path.error());
+    auto tokenizer = load_tokenizer(*path);
+    if (!tokenizer) return std::unexpected(tokenizer.error());
+    const auto file = checkpoint::GgufFile::open(*path);
+    if (!file) return std::unexpected(file.error());
+    const auto parameters = checkpoint::read_hyper_parameters(*file);
+    if (!parameters) return std::unexpected(parameters.error());
+    if (auto ok = check_dialect(parameters->dialect); !ok) return std::unexpected(ok.error());
+    options.gateway.profile.context_tokens = parameters->context_length;
+    if (options.gateway.profile.model.empty())
+        options.gateway.profile.model =
+            options.model == kBuiltInModel ? options.model : path->stem().string();
+
+    net::EventLoop loop;
+    GatewayAddresses addresses;
+    options.gateway.on_ready = [&] { events.on_ready(addresses); };
+    auto gateway = Gateway::create(loop, options.gateway, std::move(*tokenizer));
+    if (!gateway) return std::unexpected(gateway.error());
+    addresses = {.url = url_of(options.gateway.listen, (*gateway)->port()),
+                 .admin = url_of(options.gateway.admin, (*gateway)->admin_port())};
+    int stopped_by = 0;
+    loop.on_signal({SIGTERM, SIGINT}, [&](int signal) {
+        if (std::exchange(stopped_by, signal) != 0) return loop.stop();
+        log::info("stopping; {} requests are running", (*gateway)->live_requests());
+        (*gateway)->drain(options.grace, [&loop] { loop.stop(); });
+    });
+    events.on_listening(addresses);
+    loop.run();
+    return stopped_by;
+}
+
+}  // namespace sluice::gateway

@@ -1,0 +1,30 @@
+#pragma once
+
+// What an engine says at GET /ready: whether it answers, and how busy it is. The status is 200 if it
+// is ready and 503 otherwise; the body is the same.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace sluice::port {
+
+enum class EngineState : std::uint8_t { kLoading, kReady, kStopping };
+
+/// "loading", "ready" or "stopping".
+[[nodiscard]] std::string_view to_string(EngineState state);
+
+struct LoadReport {
+    EngineState state = EngineState::kLoading;
+    std::uint32_t running = 0;   ///< Requests that take part in steps.
+    std::uint32_t waiting = 0;   ///< Requests that don't yet.
+    float kv_used_share = 0.0F;  ///< Of the pool, held by running requests: 0 to 1.
+    bool operator==(const LoadReport&) const = default;
+};
+
+[[nodiscard]] std::string to_json(const LoadReport& report);
+[[nodiscard]] Result<LoadReport> parse_load_report(std::string_view json);
+
+}  // namespace sluice::port

@@ -1,0 +1,136 @@
+#include "worker/translation.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace sluice::worker {
+namespace {
+
+port::PositionLogprobs to_port(engine::PositionLogprobs position) {
+    port::PositionLogprobs result{
+        .chosen = {.token = position.chosen.token, .logprob = position.chosen.logprob}, .top = {}};
+    result.top.reserve(position.top.size());
+    for (const engine::TokenLogprob& entry : position.top) {
+        result.top.push_back({.token = entry.token, .logprob = entry.logprob});
+    }
+    return result;
+}
+
+std::vector<port::PositionLogprobs> to_port(std::vector<engine::PositionLogprobs> positions) {
+    std::vector<port::PositionLogprobs> result;
+    result.reserve(positions.size());
+    for (engine::PositionLogprobs& position : positions) {
+        result.push_back(to_port(std::move(position)));
+    }
+    return result;
+}
+
+port::FinishReason to_reason(engine::Output& output, const std::string& abort_reason) {
+    switch (*output.finish) {
+        case engine::Finish::kStop:
+            return {.type = port::FinishType::kStop, .matched = output.matched_stop, .message = {}};
+        case engine::Finish::kLength: return {.type = port::FinishType::kLength};
+        case engine::Finish::kAborted:
+            return {.type = port::FinishType::kAbort,
+                    .matched = {},
+                    .message = abort_reason.empty() ? "aborted" : abort_reason};
+        case engine::Finish::kFailed: break;
+    }
+    return {.type = port::FinishType::kError, .matched = {}, .message = std::move(output.message)};
+}
+
+/// Where the engine's field stands in the request's JSON.
+std::string wire_place(std::string_view place) {
+    constexpr auto kSampling = std::to_array<std::string_view>(
+        {"max_new_tokens", "temperature", "repetition_penalty", "stop_token_ids", "logit_bias"});
+    for (const std::string_view name : kSampling) {
+        if (place.starts_with(name)) return "sampling_params." + std::string(place);
+    }
+    if (place.starts_with("resume_output_ids")) return "sluice." + std::string(place);
+    if (place == "id") return "rid";
+    return std::string(place);
+}
+
+}  // namespace
+
+engine::Request to_engine(port::GenerateRequest request) {
+    return {.id = std::move(request.rid),
+            .input_ids = std::move(request.input_ids),
+            .sampling = std::move(request.sampling_params),
+            .resume_output_ids = std::move(request.resume_output_ids),
+            .return_logprobs = request.return_logprob,
+            .top_logprobs = request.top_logprobs_num,
+            .logprob_start = request.logprob_start_len,
+            .priority = request.priority,
+            .salt = std::move(request.salt)};
+}
+
+port::GenerateFrame to_frame(std::string rid, engine::Output output,
+                             const std::string& abort_reason) {
+    port::GenerateFrame frame;
+    frame.rid = std::move(rid);
+    if (output.finish) frame.finish_reason = to_reason(output, abort_reason);
+    frame.output_ids = std::move(output.tokens);
+    frame.output_logprobs = to_port(std::move(output.logprobs));
+    frame.input_logprobs = to_port(std::move(output.input_logprobs));
+    frame.prompt_tokens = output.prompt_tokens;
+    frame.cached_tokens = output.cached_tokens;
+    if (output.cached_tokens > 0) frame.cached_tokens_by_source["pool"] = output.cached_tokens;
+    frame.completion_tokens = output.completion_tokens;
+    frame.computed_tokens = output.computed_tokens;
+    return frame;
+}
+
+Refusal to_refusal(const Error& error) {
+    Refusal refusal{.status = 400,
+                    .error = {.message = error.message(),
+                              .code = std::string(port::kInvalidRequest),
+                              .param = wire_place(error.place())}};
+    const auto is = [&refusal](int status, std::string_view code) {
+        refusal.status = status;
+        refusal.error.code = code;
+    };
+    switch (error.code()) {
+        case ErrorCode::kExhausted: is(503, port::kQueueFull); break;
+        case ErrorCode::kUnavailable: is(503, port::kNotReady); break;
+        case ErrorCode::kInternal: is(500, port::kInternal); break;
+        case ErrorCode::kOutOfRange:
+            if (error.place() == "max_new_tokens") is(400, port::kContextLengthExceeded);
+            break;
+        default:
+            if (error.place() == "id") is(409, port::kDuplicateRequest);
+            break;
+    }
+    return refusal;
+}
+
+std::uint64_t block_bytes(const engine::Engine& engine) {
+    const checkpoint::HyperParameters& p = engine.model().parameters();
+    return std::uint64_t{engine::Engine::kBlockTokens} * p.layers *
+           (std::uint64_t{p.kv_rank} + p.rope) * sizeof(float);
+}
+
+port::ServerInfo describe(const engine::Engine& engine, port::ServerInfo about) {
+    const engine::Model& model = engine.model();
+    const engine::EngineOptions& options = engine.options();
+    const engine::EngineStats stats = engine.stats();
+    if (about.model.empty()) about.model = model.parameters().name;
+    if (about.dialect.empty()) about.dialect = model.parameters().dialect;
+    about.fingerprint = model.fingerprint();
+    about.numerics_id = model.numerics_id();
+    about.kv_components = {
+        {.name = "mla", .quantum = 1, .replay = 0, .min_hit = 0, .hit_exact = true}};
+    about.block_tokens = engine::Engine::kBlockTokens;
+    about.context_length = engine.context_tokens();
+    about.pool_tokens = stats.blocks * engine::Engine::kBlockTokens;
+    about.max_running = static_cast<std::uint32_t>(options.running_max);
+    about.max_waiting = static_cast<std::uint32_t>(options.waiting_max);
+    about.vocabulary = model.parameters().vocabulary;
+    about.dp_ranks = 1;
+    about.device_memory_bytes =
+        model.weight_bytes() + (stats.blocks_held + stats.blocks_kept) * block_bytes(engine);
+    return about;
+}
+
+}  // namespace sluice::worker

@@ -1,0 +1,35 @@
+#pragma once
+
+// Between the port's words and the engine's.
+
+#include <string>
+
+#include "base/error.h"
+#include "engine/engine.h"
+#include "engine/request.h"
+#include "port/generate.h"
+#include "port/port_error.h"
+#include "port/server_info.h"
+
+namespace sluice::worker {
+
+[[nodiscard]] engine::Request to_engine(port::GenerateRequest request);
+
+/// `abort_reason` is what the client is told if the output ends with an abort.
+[[nodiscard]] port::GenerateFrame to_frame(std::string rid, engine::Output output,
+                                           const std::string& abort_reason);
+
+/// A refusal of Engine::submit as the client sees it, places as they are on the wire.
+struct Refusal {
+    int status = 400;
+    port::PortError error;
+};
+[[nodiscard]] Refusal to_refusal(const Error& error);
+
+/// `about` with everything filled in that the engine knows of itself.
+[[nodiscard]] port::ServerInfo describe(const engine::Engine& engine, port::ServerInfo about);
+
+/// Bytes of KV that one block of the pool holds, all layers together.
+[[nodiscard]] std::uint64_t block_bytes(const engine::Engine& engine);
+
+}  // namespace sluice::worker

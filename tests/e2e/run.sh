@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# run.sh FILE: runs one test file with node's own test runner. 77 says "skipped" to ctest.
+set -euo pipefail
+file=$(realpath "$1")
+cd "$(dirname "$0")"
+
+skip() {
+    echo "skipped: $*"
+    exit 77
+}
+
+command -v node >/dev/null || skip "there is no node here; make test installs it"
+major=$(node -p 'process.versions.node.split(".")[0]')
+((major >= 18)) || skip "node is $(node --version), but these tests need 18 or later"
+[[ -d node_modules/openai ]] || skip "no modules in tests/e2e; make test runs npm ci there"
+
+exec node --test "$file"

@@ -1,0 +1,22 @@
+#include "port/load_report.h"
+
+namespace sluice::port {
+namespace {
+
+TEST(LoadReportTest, ComesBackEqual) {
+    for (const EngineState state :
+         {EngineState::kLoading, EngineState::kReady, EngineState::kStopping}) {
+        const LoadReport report{.state = state, .running = 3, .waiting = 17, .kv_used_share = 0.1F};
+        EXPECT_EQ(parse_load_report(to_json(report)), report);
+    }
+}
+
+TEST(LoadReportTest, AStateThatIsNoneIsAnError) {
+    for (const char* json : {"{}", R"({"state":"tired"})", R"({"state":"ready","running":-1})",
+                             R"({"state":"ready","kv_used_share":1.5})"}) {
+        EXPECT_FALSE(parse_load_report(json).has_value()) << json;
+    }
+}
+
+}  // namespace
+}  // namespace sluice::port
