@@ -135,13 +135,3 @@ test('a model that is missing is named', () =>
     const end = await runProgram(['up', '--port', '0', '--state', folder, '--model', model, '--json']);
     assertCannotStart(end, /no-such-model\.gguf/);
   }));
-
-test('two workers share the work', { timeout: seconds(60) }, async () => {
-  const service = await startService(['--workers', '2']);
-  try {
-    assert.equal(service.workers.length, 2);
-    assert.notEqual(service.workers[0].url, service.workers[1].url);
-  } finally {
-    await service.stop();
-  }
-});

@@ -146,9 +146,9 @@ class Service {
       return (await this.metrics()).value(name, labels) === value;
     });
   }
-  async workerReaches(name, value, labels = {}) {
-    return waitUntil(`the worker's ${name} is ${value}`, async () => {
-      return (await this.workerMetrics()).value(name, labels) === value;
+  async workerReaches(name, value, labels = {}, index = 0) {
+    return waitUntil(`${name} of worker ${index} is ${value}`, async () => {
+      return (await this.workerMetrics(index)).value(name, labels) === value;
     });
   }
 
