@@ -1,6 +1,6 @@
 #pragma once
 
-// Asks a worker whether it can answer and what it is. Destroying a probe takes the question back.
+// Asks a worker what it is and how it is: one GET, one answer. Destroying a probe takes it back.
 //
 // Threads: the loop's.
 
@@ -18,18 +18,17 @@ namespace sluice::adapters {
 
 class WorkerProbe {
 public:
-    /// GET /ready, then GET /server_info: a result means that the worker takes requests.
-    /// `on_result` is called once, later, and may destroy the probe. `time` holds for each of
-    /// connecting, waiting and reading.
-    [[nodiscard]] static std::unique_ptr<WorkerProbe> start(
-        net::HttpClient& client, const std::string& worker_url,
-        std::function<void(Result<port::ServerInfo>)> on_result,
-        std::chrono::milliseconds time = std::chrono::seconds(2));
-
-    /// GET /ready alone. A worker that is loading or stopping answers too, and says so.
+    /// GET /ready. A worker that is loading or stopping answers too, and says so.
+    /// `on_result` is called once, later, and may destroy the probe.
     [[nodiscard]] static std::unique_ptr<WorkerProbe> load(
         net::HttpClient& client, const std::string& worker_url,
         std::function<void(Result<port::LoadReport>)> on_result,
+        std::chrono::milliseconds time = std::chrono::seconds(2));
+
+    /// GET /server_info. kUnavailable while the worker is loading.
+    [[nodiscard]] static std::unique_ptr<WorkerProbe> info(
+        net::HttpClient& client, const std::string& worker_url,
+        std::function<void(Result<port::ServerInfo>)> on_result,
         std::chrono::milliseconds time = std::chrono::seconds(2));
 
     ~WorkerProbe();

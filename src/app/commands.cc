@@ -7,23 +7,27 @@
 namespace sluice::app {
 
 Run define_config(CLI::App& command);
+Run define_down(CLI::App& command);
 Run define_engine(CLI::App& command);
 Run define_gateway(CLI::App& command);
 Run define_limits(CLI::App& command);
 Run define_model(CLI::App& command);
 Run define_run(CLI::App& command);
+Run define_up(CLI::App& command);
 Run define_version(CLI::App& command);
 
 namespace {
 
 constexpr auto kCommands = std::to_array<Command>({
+    {"up", "Start a gateway and its engines, and keep them running", define_up},
+    {"down", "Stop what `up --detach` started", define_down},
+    {"run", "Answer one prompt, or a file of them, without a server", define_run},
+    {"model", "Look into a model: info, tokens, prompts, logits", define_model},
     {"gateway", "Serve clients in front of engines that already run", define_gateway},
     {"engine", "Run a model behind the engine port, for a gateway that runs elsewhere",
      define_engine},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
-    {"model", "Look into a model: info, tokens, prompts, logits", define_model},
-    {"run", "Answer one prompt, or a file of them, without a server", define_run},
     {"version", "Print what this program is and how it was built", define_version},
 });
 

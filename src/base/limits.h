@@ -75,6 +75,13 @@ inline constexpr std::size_t kLogLineBytes = 8 * 1024;
 inline constexpr std::size_t kMetricSeries = 2'048;
 inline constexpr std::size_t kMetricLabelBytes = 128;
 
+// Service: what `sluice up` grants its processes
+inline constexpr std::size_t kChildLineBytes = 64 * 1024;
+inline constexpr std::size_t kChildBacklogBytes = 256 * 1024;
+inline constexpr std::int64_t kChildStartSeconds = 3'600;
+inline constexpr std::int64_t kChildStopSeconds = 40;
+inline constexpr std::size_t kServiceLogBytes = 64 * 1024 * 1024;
+
 // What a checkpoint may say its model is
 inline constexpr std::size_t kModelVocabulary = 4 * 1024 * 1024;
 inline constexpr std::size_t kModelContextTokens = 64 * 1024 * 1024;

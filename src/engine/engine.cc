@@ -322,12 +322,13 @@ void Engine::emit(const std::vector<StepPart>& parts) {
 // Gives everything back first, so that whoever hears of the end finds it freed.
 void Engine::finish(std::string_view id, Finish how) {
     const SequencePtr sequence = scheduler_.remove(id);
+    // An abort that came after the end; its id may be another request's by now.
+    if (!sequence) return;
     {
         const std::lock_guard lock(mutex_);
         live_.erase(std::string(id));
     }
     publish_stats();
-    if (!sequence) return;
     sequence->progress.prompt_tokens = sequence->prompt_tokens;
     sequence->progress.completion_tokens = sequence->output_tokens();
     sequence->progress.cached_tokens = sequence->cached;

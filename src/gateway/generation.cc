@@ -54,8 +54,8 @@ Generation::Generation(GenerationServices& services, std::shared_ptr<net::HttpEx
       exchange_(std::move(exchange)),
       headers_(std::move(headers)),
       arrival_(std::chrono::steady_clock::now()),
-      rid_(draw_rid()) {
-    if (headers_.request_id.empty()) headers_.request_id = rid_;
+      id_(draw_rid()) {
+    if (headers_.request_id.empty()) headers_.request_id = id_;
 }
 
 void Generation::start() {
@@ -108,7 +108,8 @@ bool Generation::same_arithmetic(const port::ServerInfo& info) const {
 
 port::GenerateRequest Generation::port_request(std::uint32_t max_new_tokens) const {
     port::GenerateRequest request;
-    request.rid = rid_;
+    // A name of its own for each leg: the worker may still be busy forgetting the last one.
+    request.rid = draw_rid();
     request.input_ids = request_.prompt;
     request.sampling_params = request_.options.sampling;
     request.sampling_params.seed = seed_;
@@ -132,7 +133,7 @@ void Generation::start_leg(Assignment assignment) {
     if (!writer_) {
         const bool chat = request_.endpoint == Endpoint::kChat;
         writer_ = make_answer_writer(request_, exchange_,
-                                     {.id = (chat ? "chatcmpl-" : "cmpl-") + rid_,
+                                     {.id = (chat ? "chatcmpl-" : "cmpl-") + id_,
                                       .created = unix_seconds(),
                                       .model = request_.options.model,
                                       .system_fingerprint = version_digest(info)},

@@ -90,7 +90,7 @@ private:
     net::Timer deadline_;
     net::Timer resume_deadline_;
 
-    std::string rid_;
+    std::string id_;  ///< What clients call the answer.
     PreparedRequest request_;
     RequestClass class_;
     std::uint64_t seed_ = 0;

@@ -1,0 +1,250 @@
+#include "app/supervisor.h"
+
+#include <fmt/core.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <climits>
+
+#include "app/command.h"
+#include "base/assert.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "net/url.h"
+
+namespace sluice::app {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kOwnImage = "/proc/self/exe";
+
+/// The port in `url`, or `otherwise` while there is none.
+std::string port_of(const std::string& url, std::uint16_t otherwise) {
+    const Result<net::Url> parsed = net::parse_url(url);
+    return std::to_string(parsed ? parsed->port : otherwise);
+}
+
+}  // namespace
+
+std::string own_program() {
+    std::array<char, PATH_MAX> path{};
+    struct stat named{};
+    struct stat running{};
+    // A path makes `ps` readable. But a program that was built anew is another one, and its parts
+    // may not understand ours.
+    if (::readlink(kOwnImage, path.data(), path.size() - 1) > 0 &&
+        ::stat(path.data(), &named) == 0 && ::stat(kOwnImage, &running) == 0 &&
+        named.st_ino == running.st_ino && named.st_dev == running.st_dev) {
+        return path.data();
+    }
+    return kOwnImage;
+}
+
+Supervisor::Supervisor(ServicePlan plan, ServiceEvents events, const StopSignals& signals)
+    : plan_(std::move(plan)),
+      events_(std::move(events)),
+      signals_(signals),
+      policy_(plan_.workers.size()),
+      relay_(STDERR_FILENO) {
+    for (const std::string& name : plan_.workers) members_.push_back({.name = "engine " + name});
+    members_.push_back({.name = "gateway"});
+}
+
+/// Logs a line, unless it would have to wait for a reader.
+void Supervisor::note(log::Level level, const std::string& message) {
+    if (relay_.idle() && level == log::Level::kWarn) log::warn("{}", message);
+    if (relay_.idle() && level == log::Level::kInfo) log::info("{}", message);
+    if (events_.on_log_written) events_.on_log_written();
+}
+
+void Supervisor::pass_on(std::string_view line) {
+    relay_.add(line);
+    relay_.flush();
+    if (events_.on_log_written) events_.on_log_written();
+}
+
+std::vector<std::string> Supervisor::command(std::size_t child) const {
+    std::vector<std::string> argv = plan_.program;
+    if (argv.empty()) argv.push_back(own_program());
+    std::vector<std::string> rest = {
+        "engine",    "--model",     plan_.model, "--port", port_of(members_[child].url, 0),
+        "--threads", plan_.threads, "--json"};
+    if (is_gateway(child)) rest = gateway_command();
+    argv.insert(argv.end(), rest.begin(), rest.end());
+    if (!plan_.config.empty()) argv.insert(argv.end(), {"--config", plan_.config});
+    return argv;
+}
+
+std::vector<std::string> Supervisor::gateway_command() const {
+    const Member& gateway = members_.back();
+    std::vector<std::string> argv = {"gateway",
+                                     "--model",
+                                     plan_.model,
+                                     "--port",
+                                     port_of(gateway.url, plan_.port),
+                                     "--admin-port",
+                                     port_of(gateway.admin, plan_.admin_port),
+                                     "--json"};
+    for (const Member& member : members_) {
+        if (&member != &gateway) argv.insert(argv.end(), {"--worker", member.url});
+    }
+    return argv;
+}
+
+ServiceState Supervisor::state() const {
+    const auto pid = [](const Member& member) {
+        return member.process ? member.process->pid() : 0;
+    };
+    ServiceState state{.url = members_.back().url,
+                       .admin = members_.back().admin,
+                       .pid = ::getpid(),
+                       .gateway_pid = pid(members_.back())};
+    for (std::size_t i = 0; i < plan_.workers.size(); ++i) {
+        state.workers.push_back({plan_.workers[i], members_[i].url, pid(members_[i])});
+    }
+    return state;
+}
+
+ServiceEnd Supervisor::run() {
+    report_progress();
+    while (!finished_) {
+        // An action, such as a start that fails, may be a reason for others.
+        if (!act()) wait();
+    }
+    relay_.finish();
+    return std::move(end_);
+}
+
+bool Supervisor::act() {
+    const std::vector<Action> actions = policy_.step(Clock::now());
+    for (const Action& action : actions) perform(action);
+    return !actions.empty();
+}
+
+void Supervisor::perform(const Action& action) {
+    const std::optional<SupervisedChild>& process = members_[action.child].process;
+    switch (action.kind) {
+        case Action::Kind::kStart: start(action.child); return;
+        case Action::Kind::kAskToEnd: process->signal(SIGTERM); return;
+        case Action::Kind::kKill: process->signal(SIGKILL); return;
+        case Action::Kind::kAnnounce:
+            if (events_.on_ready) events_.on_ready(state());
+            return;
+        case Action::Kind::kFinish:
+            end_.code = action.code;
+            finished_ = true;
+            return;
+    }
+}
+
+void Supervisor::start(std::size_t child) {
+    Member& member = members_[child];
+    auto process = SupervisedChild::start(
+        command(child), {.on_event = [this, child](const ChildEvent& e) { on_event(child, e); },
+                         .on_log_line = [this](std::string_view line) { pass_on(line); }});
+    if (!process) {
+        on_end(child, {ExitStatus::Kind::kExited, kCannotStart},
+               "sluice: " + process.error().to_string());
+        return;
+    }
+    member.process.emplace(std::move(*process));
+    policy_.started(child, Clock::now());
+    if (policy_.announced() && events_.on_restart) events_.on_restart(state());
+    report_progress();
+}
+
+void Supervisor::report_progress() {
+    if (policy_.announced() || !events_.on_progress) return;
+    const std::size_t engines = plan_.workers.size();
+    const std::size_t ready = policy_.ready_engines();
+    events_.on_progress(
+        ready < engines ? fmt::format("loading the model, {} of {} engines ready", ready, engines)
+                        : std::string("starting the gateway"));
+}
+
+void Supervisor::wait() {
+    constexpr std::size_t kFdsPerMember = 3;
+    std::vector<pollfd> fds;
+    const auto watch = [&fds](int fd, short events) { fds.push_back({fd, events, 0}); };
+    watch(signals_.fd(), POLLIN);
+    watch(relay_.pending() ? relay_.fd() : -1, POLLOUT);
+    const std::size_t first = fds.size();
+    for (const Member& member : members_) {
+        watch(member.process ? member.process->pidfd() : -1, POLLIN);
+        watch(member.process ? member.process->output() : -1, POLLIN);
+        watch(member.process ? member.process->errors() : -1, POLLIN);
+    }
+    int timeout = -1;
+    if (const auto next = policy_.next()) {
+        const auto left = std::chrono::ceil<milliseconds>(*next - Clock::now());
+        timeout = static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX));
+    }
+    if (::poll(fds.data(), fds.size(), timeout) <= 0) return;
+
+    if (fds[0].revents != 0) take_signals();
+    if (fds[1].revents != 0) relay_.flush();
+    for (std::size_t i = 0; i < members_.size(); ++i) {
+        const pollfd* const mine = &fds[first + i * kFdsPerMember];
+        if (mine[1].revents != 0 || mine[2].revents != 0) members_[i].process->read();
+        if (mine[0].revents == 0) continue;
+        if (const auto ended = members_[i].process->poll()) {
+            const std::string complaints = members_[i].process->complaints();
+            members_[i].process.reset();
+            on_end(i, *ended, complaints);
+        }
+    }
+}
+
+void Supervisor::take_signals() {
+    while (const auto signal = signals_.next()) {
+        const bool again = policy_.stopping();
+        policy_.stop(exit_code_for(*signal));
+        note(log::Level::kInfo,
+             fmt::format("{}: stopping{}", ::sigdescr_np(*signal), again ? " at once" : ""));
+    }
+}
+
+void Supervisor::on_event(std::size_t child, const ChildEvent& event) {
+    Member& member = members_[child];
+    const bool moved = !member.url.empty() && member.url != event.url;
+    if (moved)
+        note(log::Level::kInfo,
+             fmt::format("{} is at {} now, and was at {}", member.name, event.url, member.url));
+    member.url = event.url;
+    member.admin = event.admin;
+    if (event.kind != ChildEvent::Kind::kReady) return;
+    if (policy_.announced()) note(log::Level::kInfo, fmt::format("{} is ready again", member.name));
+    member.process->now_ready();
+    policy_.became_ready(child);
+    report_progress();
+}
+
+void Supervisor::on_end(std::size_t child, const ExitStatus& status,
+                        const std::string& complaints) {
+    const std::string& name = members_[child].name;
+    const bool expected = policy_.stopping();
+    const auto pause = policy_.ended(child, status, Clock::now());
+    if (expected) {
+        if (policy_.announced() && !status.ok())
+            note(log::Level::kInfo, fmt::format("{} ended: {}", name, status.describe()));
+        return;
+    }
+    if (pause) {
+        if (!complaints.empty()) pass_on(complaints);
+        note(log::Level::kWarn, fmt::format("{} ended: {}; it starts again in {}", name,
+                                            status.describe(), format_duration(*pause)));
+        return;
+    }
+    end_.complaint = complaints;
+    if (complaints.empty()) {
+        end_.complaint =
+            fmt::format("sluice: {} ended before it was ready: {}", name, status.describe());
+    }
+}
+
+}  // namespace sluice::app

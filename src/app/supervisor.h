@@ -1,0 +1,98 @@
+#pragma once
+
+// Runs a gateway and its engines as processes of this same program, for as long as it is asked to:
+// the decisions are SupervisorPolicy's, this carries them out with poll(2), signals and pipes.
+//
+// No child outlives the supervisor, however that ends (base/subprocess.h). Engines and gateway keep
+// the ports they first got: a restarted engine is where the gateway looks for it, a restarted
+// gateway where its clients do.
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "app/service_state.h"
+#include "app/supervisor_child.h"
+#include "app/supervisor_policy.h"
+#include "app/supervisor_relay.h"
+#include "app/supervisor_signals.h"
+#include "base/log.h"
+
+namespace sluice::app {
+
+struct ServicePlan {
+    std::vector<std::string> program{};  ///< Before the subcommand; empty: this very program.
+    std::string config{};                ///< A file; empty: none.
+    std::string model = "krill";
+    std::string threads = "auto";        ///< Of one worker, as the command line writes it.
+    std::vector<std::string> workers{};  ///< A name for each engine; at least one.
+    std::uint16_t port = 0;              ///< 0 takes a free one.
+    std::uint16_t admin_port = 0;
+};
+
+/// All optional, all called from inside `run`.
+struct ServiceEvents {
+    std::function<void(std::string_view message)> on_progress{};  ///< Before it is ready.
+    std::function<void(const ServiceState& state)> on_ready{};    ///< Once.
+    std::function<void(const ServiceState& state)> on_restart{};  ///< A process has a new pid.
+    std::function<void()> on_log_written{};
+};
+
+struct ServiceEnd {
+    int code = 0;
+    /// Why it never became ready, lines for the user ("sluice: ..."); empty otherwise.
+    std::string complaint{};
+};
+
+class Supervisor {
+public:
+    Supervisor(ServicePlan plan, ServiceEvents events, const StopSignals& signals);
+
+    /// Blocks until the service has ended and no child is left. From the main thread.
+    [[nodiscard]] ServiceEnd run();
+
+private:
+    using Clock = SupervisorPolicy::Clock;
+    using Action = SupervisorPolicy::Action;
+
+    struct Member {
+        std::string name{};  ///< "engine stable-0"
+        std::optional<SupervisedChild> process{};
+        std::string url{};  ///< Known from the first time it is ready.
+        std::string admin{};
+    };
+
+    [[nodiscard]] bool is_gateway(std::size_t child) const { return child == policy_.gateway(); }
+    [[nodiscard]] std::vector<std::string> command(std::size_t child) const;
+    [[nodiscard]] std::vector<std::string> gateway_command() const;
+    [[nodiscard]] ServiceState state() const;
+
+    /// True if there was something to do.
+    bool act();
+    void perform(const Action& action);
+    void start(std::size_t child);
+    void wait();
+    void take_signals();
+    void on_event(std::size_t child, const ChildEvent& event);
+    void on_end(std::size_t child, const ExitStatus& status, const std::string& complaints);
+    void report_progress();
+    void pass_on(std::string_view line);
+    void note(log::Level level, const std::string& message);
+
+    ServicePlan plan_;
+    ServiceEvents events_;
+    const StopSignals& signals_;
+    SupervisorPolicy policy_;
+    LineRelay relay_;
+    std::vector<Member> members_;
+    ServiceEnd end_;
+    bool finished_ = false;
+};
+
+/// The path of the running program, or a name for it that holds even if the file was replaced.
+[[nodiscard]] std::string own_program();
+
+}  // namespace sluice::app

@@ -1,0 +1,214 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include "app/command.h"
+#include "app/stable_pool.h"
+#include "app/state_folder.h"
+#include "app/supervisor.h"
+#include "app/up_detach.h"
+#include "app/up_ports.h"
+#include "app/up_report.h"
+#include "app/up_welcome.h"
+#include "base/limits.h"
+#include "base/log.h"
+#include "base/service_config.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+    std::string config;
+    std::string model;
+    std::string threads;
+    std::string state;
+    std::optional<std::uint16_t> port;
+    std::optional<std::int64_t> workers;
+    bool detach = false;
+    bool first_request = false;
+    bool json = false;
+    int report_fd = -1;  ///< Of the command that started this one detached.
+
+    [[nodiscard]] Output output() const { return json ? Output::kJson : Output::kText; }
+};
+
+/// CLI11's complaint, or an empty text.
+std::string check_threads(const std::string& text) {
+    std::int64_t number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [stop, error] = std::from_chars(text.data(), end, number);
+    const bool good =
+        error == std::errc() && stop == end && number >= 1 && number <= limits::kConfigThreads;
+    if (good || text == "auto") return {};
+    return fmt::format("{} is neither \"auto\" nor from 1 to {}", text, limits::kConfigThreads);
+}
+
+/// Engines that take no more than their share of the machine do not slow each other down.
+std::string threads_of_each(const std::optional<std::int64_t>& configured, std::int64_t workers) {
+    if (configured) return std::to_string(*configured);
+    if (workers == 1) return "auto";
+    return std::to_string(std::max<std::int64_t>(1, std::thread::hardware_concurrency() / workers));
+}
+
+ServicePlan make_plan(const ServiceConfig& config, const Options& options) {
+    const PoolConfig& pool = stable_pool(config);
+    ServicePlan plan{.config = options.config,
+                     .model = options.model.empty() ? *pool.model : options.model,
+                     .port = config.gateway.listen->port,
+                     .admin_port = config.gateway.admin->port};
+    const std::int64_t workers = options.workers.value_or(*pool.workers);
+    const bool automatic = options.threads == "auto";
+    plan.threads = threads_of_each(automatic ? std::nullopt : *pool.threads, workers);
+    if (!options.threads.empty() && !automatic) plan.threads = options.threads;
+    for (std::int64_t i = 0; i < workers; ++i) {
+        plan.workers.push_back(fmt::format("{}-{}", *pool.name, i));
+    }
+    return plan;
+}
+
+std::string stop_command(const Options& options) {
+    if (options.state.empty()) return "`make down` or `sluice down`";
+    return fmt::format("`sluice down --state {}`", options.state);
+}
+
+std::string already_running(const StateFolder& folder, const Options& options) {
+    const Result<ServiceState> state = folder.read_state();
+    const std::optional<pid_t> pid = folder.holder();
+    return fmt::format("sluice: already {}{} (pid {}); stop it with {}",
+                       state ? "running on " : "starting", state ? state->url : "",
+                       pid.value_or(state ? state->pid : 0), stop_command(options));
+}
+
+/// Asks the first question beside the supervisor, for as long as the service runs.
+class BackgroundWelcome {
+public:
+    void start(const ServiceState& state, const Options& options) {
+        welcome_ = std::make_unique<Welcome>(state, options.output(), stop_command(options));
+        thread_ = std::thread([this] { [[maybe_unused]] const int code = welcome_->run(); });
+    }
+
+    ~BackgroundWelcome() {
+        if (!thread_.joinable()) return;
+        welcome_->cancel();
+        thread_.join();
+    }
+
+private:
+    std::unique_ptr<Welcome> welcome_;
+    std::thread thread_;
+};
+
+ServiceEvents make_events(UpReport& report, const StateLock& lock, const Options& options,
+                          BackgroundWelcome& welcome) {
+    const auto write_state = [&lock](const ServiceState& state) {
+        if (const auto written = lock.write_state(state); !written) {
+            log::error("{}", written.error().to_string());
+        }
+    };
+    ServiceEvents events;
+    events.on_progress = [&report](std::string_view message) { report.progress(message); };
+    events.on_ready = [&, write_state](const ServiceState& state) {
+        write_state(state);
+        report.ready(state);
+        if (options.first_request) welcome.start(state, options);
+    };
+    events.on_restart = [&report, write_state](const ServiceState& state) {
+        write_state(state);
+        report.restarted(state);
+    };
+    if (options.report_fd >= 0) events.on_log_written = [&lock] { lock.rotate_full_log(); };
+    return events;
+}
+
+/// `config` has been read; from here on it is one process, in the foreground or detached.
+int serve(ServiceConfig config, const StateFolder& folder, const Options& options) {
+    // A reader that goes away is not a reason to end.
+    std::signal(SIGPIPE, SIG_IGN);
+    const bool detached = options.report_fd >= 0;
+    const std::unique_ptr<UpReport> report =
+        detached ? report_to_pipe(UniqueFd(options.report_fd)) : report_to_user(options.output());
+    const auto refuse = [&report](const std::string& complaint) {
+        report->failed(complaint);
+        return kCannotStart;
+    };
+    const Result<StopSignals> signals = StopSignals::take();
+    if (!signals) return refuse("sluice: " + signals.error().to_string());
+    const Result<StateLock> lock = StateLock::acquire(folder);
+    if (!lock && lock.error().code() == ErrorCode::kUnavailable) {
+        return refuse(already_running(folder, options));
+    }
+    if (!lock) return refuse("sluice: " + lock.error().to_string());
+    const auto gateway = choose_ports(config.gateway, options.port);
+    if (!gateway) return refuse("sluice: " + gateway.error().to_string());
+    config.gateway = *gateway;
+    if (detached) {
+        if (const auto opened = lock->open_log(); !opened) {
+            return refuse("sluice: " + opened.error().to_string());
+        }
+    }
+
+    BackgroundWelcome welcome;
+    Supervisor supervisor(make_plan(config, options), make_events(*report, *lock, options, welcome),
+                          *signals);
+    const ServiceEnd end = supervisor.run();
+    if (!end.complaint.empty()) report->failed(end.complaint);
+    return end.code;
+}
+
+int detach(const StateFolder& folder, const Options& options) {
+    std::vector<std::string> argv = {own_program(), "up", "--report-fd", std::to_string(kReportFd)};
+    const auto add = [&argv](const char* name, const std::string& value) {
+        if (!value.empty()) argv.insert(argv.end(), {name, value});
+    };
+    add("--config", options.config);
+    add("--model", options.model);
+    add("--threads", options.threads);
+    add("--state", options.state);
+    if (options.port) add("--port", std::to_string(*options.port));
+    if (options.workers) add("--workers", std::to_string(*options.workers));
+
+    const DetachedStart start = start_detached(std::move(argv), folder.log_path());
+    if (start.code != kDone) return start.code;
+    print_ready(start.state, options.output());
+    if (!options.first_request) return kDone;
+    return Welcome(start.state, options.output(), stop_command(options)).run();
+}
+
+int up(const Options& options) {
+    auto config = read_config(options.config);
+    if (!config) return fail_config(config.error());
+    const Result<StateFolder> folder = StateFolder::find(options.state);
+    if (!folder) return fail(kWrongUse, folder.error());
+    if (options.detach) return detach(*folder, options);
+    return serve(std::move(*config), *folder, options);
+}
+
+}  // namespace
+
+Run define_up(CLI::App& command) {
+    auto options = std::make_shared<Options>();
+    command.add_option("--config", options->config, "The TOML file; without it, the defaults");
+    command.add_option("--model", options->model, "A GGUF file, or krill, the built-in model");
+    command.add_option("--port", options->port, "Where clients connect; 0 takes a free one");
+    command.add_option("--workers", options->workers, "Engine processes")
+        ->check(CLI::Range(std::int64_t{1}, limits::kConfigWorkers));
+    command.add_option("--threads", options->threads, "Of each engine: a number, or auto")
+        ->check(check_threads);
+    command.add_option("--state", options->state,
+                       "State folder; else $XDG_STATE_HOME/sluice or ~/.local/state/sluice");
+    command.add_flag("--detach", options->detach, "Go on in the background once it can answer");
+    command.add_flag("--first-request", options->first_request,
+                     "Ask it something, show the answer");
+    command.add_flag("--json", options->json, "Print JSON, one object a line");
+    command.add_option("--report-fd", options->report_fd)->group("");  // For --detach itself.
+    return [options] { return up(*options); };
+}
+
+}  // namespace sluice::app
