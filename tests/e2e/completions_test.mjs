@@ -1,5 +1,5 @@
-// POST /v1/completions and GET /v1/models through OpenAI's own client, and what that client makes of
-// our errors.
+// POST /v1/completions and GET /v1/models through OpenAI's own client, and what that client makes
+// of our errors.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';

@@ -1,5 +1,5 @@
-// What a client can do wrong on the wire: each mistake gets a plain answer, disturbs nobody else and
-// leaves nothing behind. All of it happens while one decent client reads a long stream.
+// What a client can do wrong on the wire: each mistake gets a plain answer, disturbs nobody else
+// and leaves nothing behind. All of it happens while one decent client reads a long stream.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -230,7 +230,6 @@ describe('an address', kTogether, () => {
     ['PUT', kChat, 'POST'],
     ['DELETE', kCompletions, 'POST'],
     ['POST', '/v1/models', 'GET, HEAD'],
-    ['POST', '/v1/models/krill', 'GET, HEAD'],
     ['POST', '/health', 'GET, HEAD'],
   ]) {
     test(`${path} does not take ${method}`, async () => {

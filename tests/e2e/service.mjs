@@ -68,9 +68,8 @@ class Program {
       seconds(60),
     );
     if (line !== end) return line;
-    throw new Error(
-      `sluice ${this.args.join(' ')} ended (${end.code ?? end.signal}) before "${name}":\n${this.stderr}`,
-    );
+    const how = `ended (${end.code ?? end.signal}) before "${name}"`;
+    throw new Error(`sluice ${this.args.join(' ')} ${how}:\n${this.stderr}`);
   }
 }
 

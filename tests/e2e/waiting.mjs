@@ -1,4 +1,5 @@
-// Tests wait for facts, never for time to pass: each wait names what it waits for and gives up loudly.
+// Tests wait for facts, never for time to pass: each wait names what it waits for, and gives up
+// loudly.
 
 /** Slow builds (sanitizers) get more time; the tests stay the same. */
 const patience = Number(process.env.SLUICE_E2E_PATIENCE ?? 1);
