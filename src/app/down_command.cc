@@ -54,7 +54,8 @@ int down(const std::string& chosen) {
 
 Run define_down(CLI::App& command) {
     auto state = std::make_shared<std::string>();
-    command.add_option("--state", *state, "The state folder of the service; as given to `up`");
+    command.add_option("--state", *state, "The state folder of the service; as given to `up`")
+        ->type_name("DIR");
     return [state] { return down(*state); };
 }
 

@@ -194,15 +194,24 @@ int up(const Options& options) {
 
 Run define_up(CLI::App& command) {
     auto options = std::make_shared<Options>();
-    command.add_option("--config", options->config, "The TOML file; without it, the defaults");
-    command.add_option("--model", options->model, "A GGUF file, or krill, the built-in model");
-    command.add_option("--port", options->port, "Where clients connect; 0 takes a free one");
+    // A script may add to what another one gives.
+    command.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    command.add_option("--config", options->config, "The TOML file; without it, the defaults")
+        ->type_name("FILE");
+    command.add_option("--model", options->model, "A GGUF file, or krill, the built-in model")
+        ->type_name("FILE");
+    command.add_option("--port", options->port, "Where clients connect; 0 takes a free one")
+        ->type_name("N");
     command.add_option("--workers", options->workers, "Engine processes")
-        ->check(CLI::Range(std::int64_t{1}, limits::kConfigWorkers));
+        ->check(CLI::Range(std::int64_t{1}, limits::kConfigWorkers))
+        ->type_name("N");
     command.add_option("--threads", options->threads, "Of each engine: a number, or auto")
-        ->check(check_threads);
-    command.add_option("--state", options->state,
-                       "State folder; else $XDG_STATE_HOME/sluice or ~/.local/state/sluice");
+        ->check(check_threads)
+        ->type_name("N");
+    command
+        .add_option("--state", options->state,
+                    "State folder; else $XDG_STATE_HOME/sluice or ~/.local/state/sluice")
+        ->type_name("DIR");
     command.add_flag("--detach", options->detach, "Go on in the background once it can answer");
     command.add_flag("--first-request", options->first_request,
                      "Ask it something, show the answer");

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "tensor/float_environment.h"
+#include "tensor/self_test.h"
 
 namespace sluice::engine {
 namespace {
@@ -45,6 +47,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
         return bad("prefill_chunk", options.prefill_chunk, "must be at least 1");
     if (options.pool_tokens < kBlockTokens || options.pool_tokens > (std::size_t{1} << 32))
         return bad("pool_tokens", options.pool_tokens, "must be 64 to 2^32");
+    if (auto exact = tensor::self_test(); !exact) return std::unexpected(exact.error());
     const checkpoint::HyperParameters& p = model->parameters();
     auto pool = KvPool::create({.blocks = options.pool_tokens / kBlockTokens,
                                 .block_tokens = kBlockTokens,
@@ -233,6 +236,7 @@ bool Engine::step() {
 }
 
 void Engine::compute(const std::vector<StepPart>& parts) {
+    team_.run([](std::size_t) { tensor::use_exact_float_environment(); });
     const auto started = std::chrono::steady_clock::now();
     StepReport report;
     batch_.rows.clear();

@@ -65,7 +65,8 @@ class Engine {
 public:
     static constexpr std::size_t kBlockTokens = 64;
 
-    /// Allocates everything a step needs. `kOutOfRange` names the option that makes no sense.
+    /// Tests the machine's arithmetic and allocates everything a step needs. `kOutOfRange` names the
+    /// option that makes no sense; `kInternal`: results would not be exact here.
     [[nodiscard]] static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const Model> model,
                                                                 EngineOptions options);
     ~Engine();

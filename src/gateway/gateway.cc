@@ -19,6 +19,7 @@ using protocol::ApiErrorCode;
 constexpr std::size_t kInlineBodyBytes = 16 * 1024;
 constexpr std::size_t kPreparingThreads = 1;
 constexpr std::size_t kPreparingMax = 256;
+constexpr std::string_view kModelsPath = "/v1/models";
 constexpr std::string_view kModelsPrefix = "/v1/models/";
 
 bool is_printable(std::string_view text) {
@@ -76,7 +77,7 @@ const Gateway::Routes& Gateway::client_routes() {
     static const Routes routes = {
         {"/v1/chat/completions", {"POST", &Gateway::handle_chat}},
         {"/v1/completions", {"POST", &Gateway::handle_completions}},
-        {"/v1/models", {"GET", &Gateway::handle_models}},
+        {std::string(kModelsPath), {"GET", &Gateway::handle_models}},
         {"/health", {"GET", &Gateway::handle_health}},
         {"/ready", {"GET", &Gateway::handle_ready}},
     };
@@ -94,10 +95,8 @@ const Gateway::Routes& Gateway::admin_routes() {
 
 void Gateway::dispatch(const Routes& routes, const Exchange& exchange) {
     const net::HttpRequest& request = exchange->request();
-    const bool reads = request.method == "GET" || request.method == "HEAD";
-    if (&routes == &client_routes() && reads && request.path.starts_with(kModelsPrefix))
-        return handle_model(exchange, std::string_view(request.path).substr(kModelsPrefix.size()));
-    const auto route = routes.find(request.path);
+    const bool names_model = &routes == &client_routes() && request.path.starts_with(kModelsPrefix);
+    const auto route = routes.find(names_model ? kModelsPath : std::string_view(request.path));
     if (route == routes.end()) {
         return respond_error(*exchange, {.code = ApiErrorCode::kNotFound,
                                          .message = "there is nothing at " + request.path,
@@ -112,6 +111,8 @@ void Gateway::dispatch(const Routes& routes, const Exchange& exchange) {
              .param = {}},
             {{"Allow", method == "GET" ? "GET, HEAD" : method}});
     }
+    if (names_model)
+        return handle_model(exchange, std::string_view(request.path).substr(kModelsPrefix.size()));
     (this->*route->second.handle)(exchange);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The gateway's metrics (names and labels: docs/reference/metrics.md). One object, so that a counter
+// The gateway's metrics (names and labels: docs/metrics.md). One object, so that a counter
 // is changed in one place only.
 
 #include <chrono>

@@ -380,6 +380,7 @@ TEST_F(GatewayTest, PathsAndMethodsAreToldApart) {
     EXPECT_EQ(get("/v1/models").json().at("data").at(0).at("id"), "krill");
     EXPECT_EQ(get("/v1/models/krill").json().at("id"), "krill");
     EXPECT_EQ(get("/v1/models/other").status, 404);
+    EXPECT_EQ(send("POST", "/v1/models/krill").headers.find("Allow"), "GET, HEAD");
     EXPECT_EQ(get("/metrics").status, 404);
     const Reply unknown = send("POST", "/v1/chat/completions",
                                R"({"model":"other","messages":[{"role":"user","content":"x"}]})");

@@ -1,5 +1,6 @@
 // Every kernel against its scalar specification, bit for bit, on every target of this machine.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
@@ -169,6 +170,30 @@ TEST_P(KernelsTest, NotANumberIsNeverLost) {
     std::vector<float> x = random_floats(100, 4);
     x[57] = std::numeric_limits<float>::quiet_NaN();
     EXPECT_TRUE(std::isnan(max_or_nan(x)));
+}
+
+// Inverse controls: inputs on which a broken rule shows, so that the comparisons above mean something.
+TEST(KernelControlTest, AChainCutInTwoHasOtherBits) {
+    constexpr std::size_t kInputs = 64;
+    const auto weights = random_floats(kInputs, 5);
+    const auto x = random_floats(kInputs, 7);
+    const auto whole =
+        reference::matmul(WeightType::kF32, 1, kInputs, encode(WeightType::kF32, weights), x);
+    float halves[2] = {0.0F, 0.0F};
+    float unfused = 0.0F;
+    for (std::size_t k = 0; k < kInputs; ++k) {
+        halves[k % 2] = std::fma(x[k], weights[k], halves[k % 2]);
+        unfused += x[k] * weights[k];
+    }
+    EXPECT_NE(whole[0], halves[0] + halves[1]);
+    EXPECT_NE(whole[0], unfused);
+}
+
+TEST(KernelControlTest, ASumInAnotherOrderHasOtherBits) {
+    auto x = random_floats(1000, 9);
+    const float sum = reference::lane_sum(x);
+    std::ranges::rotate(x, x.begin() + 1);
+    EXPECT_NE(sum, reference::lane_sum(x));
 }
 
 TEST(KernelAccuracyTest, ExpLogAndSinCosAreCloseToTheTruth) {
