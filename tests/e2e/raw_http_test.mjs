@@ -230,6 +230,7 @@ describe('an address', kTogether, () => {
     ['PUT', kChat, 'POST'],
     ['DELETE', kCompletions, 'POST'],
     ['POST', '/v1/models', 'GET, HEAD'],
+    ['POST', '/v1/models/krill', 'GET, HEAD'],
     ['POST', '/health', 'GET, HEAD'],
   ]) {
     test(`${path} does not take ${method}`, async () => {
