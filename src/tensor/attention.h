@@ -22,7 +22,7 @@ struct MlaShape {
     std::size_t heads = 0;
     std::size_t latent = 0;          ///< Multiple of 16.
     std::size_t rope = 0;            ///< Multiple of 16.
-    std::size_t page_positions = 0;  ///< Positions in a page; divides kAttentionSplit.
+    std::size_t page_positions = 0;  ///< In a page; a multiple of 4 that divides kAttentionSplit.
     float scale = 1.0F;              ///< Multiplies every score.
 
     [[nodiscard]] std::size_t width() const { return latent + rope; }
@@ -37,7 +37,8 @@ struct PagedRows {
     std::span<const std::uint32_t> index;
 };
 
-/// `query` [heads][width], `positions` ≥ 1 the rows to read, `out` [heads][latent].
+/// `query` [heads][width], `positions` ≥ 1 the rows that count, `out` [heads][latent]. Rows up to the
+/// next multiple of 4 are read, too; what they hold makes no difference.
 void mla_attention(const MlaShape& shape, const float* query, const PagedRows& pages,
                    std::size_t positions, float* out, std::span<float> scratch);
 

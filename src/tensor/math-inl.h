@@ -65,16 +65,35 @@ HWY_INLINE FloatVec log_vec(FloatVec x) {
 
 HWY_INLINE float exp_one(float x) { return hn::GetLane(exp_vec(hn::Set(Floats(), x))); }
 
+using Four = hn::CappedTag<float, 4>;
+using FourVec = hn::Vec<Four>;
+
+/// The first two levels of the tree, +8 and +4: four partial sums.
+HWY_INLINE FourVec sum_to_four(const FloatVec (&lanes)[kGroup]) {
+#if HWY_CAP_GE512
+    const hn::Half<Floats> half;
+    const auto eight = hn::Add(hn::LowerHalf(half, lanes[0]), hn::UpperHalf(half, lanes[0]));
+    return hn::Add(hn::LowerHalf(Four(), eight), hn::UpperHalf(Four(), eight));
+#elif HWY_CAP_GE256
+    const FloatVec eight = hn::Add(lanes[0], lanes[1]);
+    return hn::Add(hn::LowerHalf(Four(), eight), hn::UpperHalf(Four(), eight));
+#else
+    return hn::Add(hn::Add(lanes[0], lanes[2]), hn::Add(lanes[1], lanes[3]));
+#endif
+}
+
+/// The last two levels, +2 and +1, for four sums at once: the sum of each argument, in order.
+HWY_INLINE FourVec sum_of_fours(FourVec a, FourVec b, FourVec c, FourVec e) {
+    const Four d;
+    const FourVec ab = hn::Add(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
+    const FourVec ce = hn::Add(hn::ConcatLowerLower(d, e, c), hn::ConcatUpperUpper(d, e, c));
+    return hn::Add(hn::ConcatEven(d, ce, ab), hn::ConcatOdd(d, ce, ab));
+}
+
 /// The tree +8, +4, +2, +1 over 16 logical lanes.
 HWY_INLINE float tree_sum(const FloatVec (&lanes)[kGroup]) {
-    const Floats d;
-    HWY_ALIGN float sums[kReductionLanes];
-    for (std::size_t v = 0; v < kGroup; ++v) hn::Store(lanes[v], d, sums + v * kLanes);
-    for (std::size_t half = kReductionLanes / 2; half > 0; half /= 2) {
-#pragma GCC unroll 8
-        for (std::size_t i = 0; i < half; ++i) sums[i] += sums[i + half];
-    }
-    return sums[0];
+    const FourVec four = sum_to_four(lanes);
+    return hn::GetLane(sum_of_fours(four, four, four, four));
 }
 
 }  // namespace sluice::tensor::HWY_NAMESPACE

@@ -145,25 +145,38 @@ TEST_P(KernelsTest, RowOperationsHaveTheBitsOfTheirSpecification) {
     }
 }
 
-TEST_P(KernelsTest, AttentionHasTheBitsOfItsSpecificationAtEveryLength) {
-    const MlaShape shape{.heads = 3, .latent = 32, .rope = 16, .page_positions = 64, .scale = 0.3F};
+void expect_attention_as_specified(const MlaShape& shape) {
     constexpr std::size_t kPositions = 600;
     const std::size_t pages = (kPositions + 63) / 64;
-    FloatBuffer cache(pages * 64 * shape.width());
     const auto values = random_floats(kPositions * shape.width(), 11);
-    std::ranges::copy(values, cache.data());
+    const auto query = random_floats(shape.heads * shape.width(), 12);
     std::vector<std::uint32_t> order(pages);
     std::iota(order.begin(), order.end(), 0U);
-    const PagedRows paged{.base = cache.data(), .stride = 64 * shape.width(), .index = order};
-    const auto query = random_floats(shape.heads * shape.width(), 12);
+    std::ranges::reverse(order);
     std::vector<float> scratch(shape.scratch());
     for (const std::size_t positions : {1U, 2U, 15U, 16U, 63U, 64U, 65U, 255U, 256U, 257U, 600U}) {
+        // What lies beyond the positions must not matter, whatever it is.
+        FloatBuffer cache(pages * 64 * shape.width());
+        std::fill_n(cache.data(), cache.size(), std::numeric_limits<float>::quiet_NaN());
+        for (std::size_t i = 0; i < positions; ++i)
+            std::copy_n(values.data() + i * shape.width(), shape.width(),
+                        cache.data() + (order[i / 64] * 64 + i % 64) * shape.width());
+        const PagedRows paged{.base = cache.data(), .stride = 64 * shape.width(), .index = order};
         std::vector<float> out(shape.heads * shape.latent);
         mla_attention(shape, query.data(), paged, positions, out.data(), scratch);
         const auto expected = reference::mla_attention(
             shape, query, std::span(values).first(positions * shape.width()));
-        EXPECT_EQ(bits(out), bits(expected)) << positions;
+        ASSERT_EQ(bits(out), bits(expected)) << shape.heads << " heads, " << positions;
     }
+}
+
+TEST_P(KernelsTest, AttentionHasTheBitsOfItsSpecificationAtEveryLength) {
+    expect_attention_as_specified(
+        {.heads = 3, .latent = 32, .rope = 16, .page_positions = 64, .scale = 0.3F});
+    expect_attention_as_specified(
+        {.heads = 5, .latent = 80, .rope = 32, .page_positions = 64, .scale = 0.2F});
+    expect_attention_as_specified(
+        {.heads = 70, .latent = 16, .rope = 16, .page_positions = 64, .scale = 0.2F});
 }
 
 TEST_P(KernelsTest, NotANumberIsNeverLost) {
