@@ -6,6 +6,7 @@
 
 namespace sluice::app {
 
+Run define_bench(CLI::App& command);
 Run define_config(CLI::App& command);
 Run define_down(CLI::App& command);
 Run define_engine(CLI::App& command);
@@ -26,6 +27,7 @@ constexpr auto kCommands = std::to_array<Command>({
     {"gateway", "Serve clients in front of engines that already run", define_gateway},
     {"engine", "Run a model behind the engine port, for a gateway that runs elsewhere",
      define_engine},
+    {"bench", "Measure speed", define_bench},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
     {"version", "Print what this program is and how it was built", define_version},

@@ -21,9 +21,8 @@ void pause_briefly() {
 
 ThreadTeam::ThreadTeam(std::size_t size) {
     SLUICE_ASSERT(size >= 1);
-    for (std::size_t member = 1; member < size; ++member) {
-        members_.emplace_back([this, member] { serve(member); });
-    }
+    for (std::size_t member = 1; member < size; ++member)
+        members_.emplace_back([this] { serve(); });
 }
 
 ThreadTeam::~ThreadTeam() {
@@ -37,13 +36,27 @@ void ThreadTeam::start(Call call, const void* context) {
     call_ = call;
     context_ = context;
     pending_.store(static_cast<std::uint32_t>(members_.size()), std::memory_order_relaxed);
-    round_.fetch_add(1, std::memory_order_release);
+    const std::uint64_t round = round_.load(std::memory_order_relaxed) + std::uint64_t{1};
+    // Part 0 is the owner's.
+    next_.store(round << 32 | 1, std::memory_order_release);
+    round_.store(static_cast<std::uint32_t>(round), std::memory_order_release);
     round_.notify_all();
+}
+
+// Whoever takes a part holds the round open until it is done, so `call_` can't change under it.
+void ThreadTeam::take_parts() {
+    std::uint64_t next = next_.load(std::memory_order_acquire);
+    while ((next & kNoParts) <= members_.size()) {
+        if (!next_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
+        call_(context_, static_cast<std::size_t>(next & kNoParts));
+        pending_.fetch_sub(1, std::memory_order_release);
+        next = next_.load(std::memory_order_acquire);
+    }
 }
 
 void ThreadTeam::wait() {
     for (int spins = 0; pending_.load(std::memory_order_acquire) != 0; ++spins) {
-        // A member without a core of its own gets this one.
+        // A member that was interrupted in the middle of a part may need this processor.
         if (spins < kSpins)
             pause_briefly();
         else
@@ -51,7 +64,7 @@ void ThreadTeam::wait() {
     }
 }
 
-void ThreadTeam::serve(std::size_t member) {
+void ThreadTeam::serve() {
     std::uint32_t seen = 0;
     for (;;) {
         for (int spins = 0; spins < kSpins; ++spins) {
@@ -61,8 +74,7 @@ void ThreadTeam::serve(std::size_t member) {
         round_.wait(seen, std::memory_order_acquire);
         seen = round_.load(std::memory_order_acquire);
         if (stopping_.load(std::memory_order_relaxed)) return;
-        call_(context_, member);
-        pending_.fetch_sub(1, std::memory_order_release);
+        take_parts();
     }
 }
 

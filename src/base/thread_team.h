@@ -4,8 +4,9 @@
 // returns when all parts are done; between two runs the members spin for a moment, because the next
 // piece usually follows within microseconds, and then sleep, so that an idle engine costs nothing.
 //
-// One owner calls `run`; the owner's thread is member 0. What the parts compute must not depend on
-// who computes it.
+// A piece has as many parts as the team has members, but a part belongs to whoever takes it first: on
+// a busy machine the owner does the parts of members that have no processor just then, and waits only
+// for parts that are being computed. So what a part computes must not depend on who computes it.
 
 #include <atomic>
 #include <cstddef>
@@ -26,30 +27,38 @@ public:
 
     [[nodiscard]] std::size_t size() const { return members_.size() + 1; }
 
-    /// Calls `work(member)` once for each member below size(), at the same time.
+    /// Calls `work(part)` once for each part below size(), at the same time where processors allow.
+    /// From the owner's thread only.
     template <class Work>
     void run(const Work& work) {
         if (members_.empty()) return work(std::size_t{0});
         start([](const void* context,
-                 std::size_t member) { (*static_cast<const Work*>(context))(member); },
+                 std::size_t part) { (*static_cast<const Work*>(context))(part); },
               &work);
         work(std::size_t{0});
+        take_parts();
         wait();
     }
 
 private:
-    using Call = void (*)(const void* context, std::size_t member);
+    using Call = void (*)(const void* context, std::size_t part);
 
     void start(Call call, const void* context);
+    void take_parts();
     void wait();
-    void serve(std::size_t member);
+    void serve();
 
     Call call_ = nullptr;
     const void* context_ = nullptr;
-    std::atomic<std::uint32_t> round_{0};
+    /// Round in the upper half, the next part to take in the lower: a part is taken only in the round
+    /// it was seen in.
+    std::atomic<std::uint64_t> next_{kNoParts};
+    std::atomic<std::uint32_t> round_{0};  ///< What sleeping members wait for.
     std::atomic<std::uint32_t> pending_{0};
     std::atomic<bool> stopping_{false};
     std::vector<std::thread> members_;
+
+    static constexpr std::uint64_t kNoParts = 0xFFFF'FFFF;
 };
 
 }  // namespace sluice

@@ -1,0 +1,91 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "app/bench_engine.h"
+#include "app/command.h"
+#include "gateway/model_vocabulary.h"
+#include "tensor/target.h"
+
+namespace sluice::app {
+namespace {
+
+struct Options {
+    std::string model = std::string(gateway::kBuiltInModel);
+    BenchEngineOptions bench;
+    bool json = false;
+};
+
+void print_row(const BenchEngineRow& row, bool json) {
+    if (json) {
+        print(fmt::format(
+            R"({{"test":"{}","threads":{},"batch":{},"tokens":{},"tokens_per_s":{:.1f},"slowest":{:.1f},"fastest":{:.1f}}})"
+            "\n",
+            row.test, row.threads, row.batch, row.tokens, row.tokens_per_s, row.slowest,
+            row.fastest));
+    } else {
+        print(fmt::format("{:<8}{:>8}{:>8}{:>14.1f}{:>14.1f}{:>14.1f}\n", row.test, row.threads,
+                          row.batch, row.tokens_per_s, row.slowest, row.fastest));
+    }
+    std::fflush(stdout);
+}
+
+int run(const Options& options) {
+    const auto target = tensor::select_target();
+    if (!target) return fail(kCannotStart, target.error());
+    const auto path = gateway::find_model(options.model);
+    if (!path) return fail(kCannotStart, path.error());
+    const auto model = engine::Model::load(*path);
+    if (!model) return fail(kCannotStart, model.error());
+    if (!options.json) {
+        print(fmt::format("{} on {}, tokens/s: median, least and most of {}\n",
+                          path->filename().string(), to_string(*target), options.bench.repeats));
+        print(fmt::format("{:<8}{:>8}{:>8}{:>14}{:>14}{:>14}\n", "test", "threads", "batch",
+                          "median", "least", "most"));
+    }
+    const auto done = bench_engine(
+        *model, options.bench, [&](const BenchEngineRow& row) { print_row(row, options.json); });
+    if (!done) return fail(kWrongUse, done.error());
+    return kDone;
+}
+
+}  // namespace
+
+Run define_bench(CLI::App& command) {
+    auto options = std::make_shared<Options>();
+    command.require_subcommand(1);
+    CLI::App* engine = command.add_subcommand(
+        "engine", "Speed of the native engine: prompts, and decoding at each batch size");
+    engine->add_option("--model", options->model, "GGUF file, or krill")
+        ->type_name("FILE")
+        ->capture_default_str();
+    engine->add_option("--threads", options->bench.threads, "Numbers of threads, as in 1,2")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 256))
+        ->type_name("N,...");
+    engine->add_option("--prompt", options->bench.prompt, "Tokens of the prompt; 0 skips the test")
+        ->check(CLI::Range(0, 1'000'000))
+        ->type_name("N")
+        ->capture_default_str();
+    engine
+        ->add_option("--decode", options->bench.decode,
+                     "Tokens that a sequence generates; 0 skips the test")
+        ->check(CLI::Range(0, 1'000'000))
+        ->type_name("N")
+        ->capture_default_str();
+    engine->add_option("--batch", options->bench.batch, "Sequences that generate together")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 4096))
+        ->type_name("N,...");
+    engine->add_option("--repeats", options->bench.repeats, "Runs whose median counts")
+        ->check(CLI::Range(1, 1000))
+        ->type_name("N")
+        ->capture_default_str();
+    engine->add_flag("--json", options->json, "Print a JSON object a line");
+    return [options] { return run(*options); };
+}
+
+}  // namespace sluice::app

@@ -1,0 +1,144 @@
+#include "app/bench_engine.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+
+#include "engine/engine.h"
+
+namespace sluice::app {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// One engine with requests that run to their full length.
+class Runner {
+public:
+    static Result<Runner> create(const std::shared_ptr<const engine::Model>& model,
+                                 std::size_t threads, std::size_t sequences, std::size_t tokens) {
+        engine::EngineOptions options;
+        options.threads = threads;
+        options.running_max = std::max(options.running_max, sequences);
+        options.step_tokens = std::max(options.step_tokens, sequences);
+        options.prefill_chunk = options.step_tokens;
+        options.pool_tokens = std::max<std::size_t>(options.pool_tokens, sequences * (tokens + 64));
+        auto engine = engine::Engine::create(model, std::move(options));
+        if (!engine) return std::unexpected(engine.error());
+        return Runner(std::move(*engine), model->parameters().vocabulary);
+    }
+
+    Result<void> submit(std::size_t prompt, std::size_t decode) {
+        engine::Request request;
+        request.id = fmt::format("{}", requests_++);
+        // A salt of its own keeps the request from finding an earlier one's prefix in the pool.
+        request.salt = request.id;
+        for (std::size_t i = 0; i < prompt; ++i)
+            request.input_ids.push_back(
+                static_cast<TokenId>((requests_ * 131 + i * 7919) % vocabulary_));
+        request.sampling.max_new_tokens = static_cast<std::uint32_t>(decode);
+        request.sampling.temperature = 0.0F;
+        request.sampling.ignore_eos = true;
+        ++running_;
+        return engine_->submit(std::move(request), [this](const engine::Output& output) {
+            if (!output.tokens.empty()) ++answered_;
+            if (output.finish) --running_;
+        });
+    }
+
+    /// Steps until every request has had `outputs` outputs with tokens in all, or has ended.
+    void run_until_answered(std::size_t outputs) {
+        while (running_ > 0 && answered_ < outputs) engine_->step();
+    }
+    void run_to_the_end() {
+        while (running_ > 0) engine_->step();
+        answered_ = 0;
+    }
+
+private:
+    Runner(std::unique_ptr<engine::Engine> engine, std::uint32_t vocabulary)
+        : engine_(std::move(engine)), vocabulary_(vocabulary) {}
+
+    std::unique_ptr<engine::Engine> engine_;
+    std::uint32_t vocabulary_;
+    std::size_t requests_ = 0;
+    std::size_t running_ = 0;
+    std::size_t answered_ = 0;
+};
+
+double seconds_since(Clock::time_point start) {
+    return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+void add_repeats(BenchEngineRow& row, std::vector<double> speeds) {
+    std::ranges::sort(speeds);
+    row.tokens_per_s = speeds[speeds.size() / 2];
+    row.slowest = speeds.front();
+    row.fastest = speeds.back();
+}
+
+Result<BenchEngineRow> bench_prompt(const std::shared_ptr<const engine::Model>& model,
+                                    std::size_t threads, const BenchEngineOptions& options) {
+    auto runner = Runner::create(model, threads, 1, options.prompt + 1);
+    if (!runner) return std::unexpected(runner.error());
+    std::vector<double> speeds;
+    for (std::size_t repeat = 0; repeat <= options.repeats; ++repeat) {
+        const auto start = Clock::now();
+        if (auto sent = runner->submit(options.prompt, 1); !sent)
+            return std::unexpected(sent.error());
+        runner->run_to_the_end();
+        // The first run touches memory for the first time.
+        if (repeat > 0)
+            speeds.push_back(static_cast<double>(options.prompt) / seconds_since(start));
+    }
+    BenchEngineRow row{.test = "prompt", .threads = threads, .batch = 1, .tokens = options.prompt};
+    add_repeats(row, std::move(speeds));
+    return row;
+}
+
+Result<BenchEngineRow> bench_decode(const std::shared_ptr<const engine::Model>& model,
+                                    std::size_t threads, std::size_t batch,
+                                    const BenchEngineOptions& options) {
+    constexpr std::size_t kPrompt = 16;
+    auto runner = Runner::create(model, threads, batch, kPrompt + options.decode);
+    if (!runner) return std::unexpected(runner.error());
+    std::vector<double> speeds;
+    for (std::size_t repeat = 0; repeat <= options.repeats; ++repeat) {
+        for (std::size_t i = 0; i < batch; ++i)
+            if (auto sent = runner->submit(kPrompt, options.decode + 1); !sent)
+                return std::unexpected(sent.error());
+        runner->run_until_answered(batch);  // All prompts are computed; the rest is decode.
+        const auto start = Clock::now();
+        runner->run_to_the_end();
+        if (repeat > 0)
+            speeds.push_back(static_cast<double>(batch * options.decode) / seconds_since(start));
+    }
+    BenchEngineRow row{
+        .test = "decode", .threads = threads, .batch = batch, .tokens = batch * options.decode};
+    add_repeats(row, std::move(speeds));
+    return row;
+}
+
+}  // namespace
+
+Result<void> bench_engine(const std::shared_ptr<const engine::Model>& model,
+                          const BenchEngineOptions& options,
+                          const std::function<void(const BenchEngineRow&)>& on_row) {
+    for (const std::size_t threads : options.threads) {
+        if (options.prompt > 0) {
+            auto row = bench_prompt(model, threads, options);
+            if (!row) return std::unexpected(row.error());
+            on_row(*row);
+        }
+        if (options.decode == 0) continue;
+        for (const std::size_t batch : options.batch) {
+            auto row = bench_decode(model, threads, batch, options);
+            if (!row) return std::unexpected(row.error());
+            on_row(*row);
+        }
+    }
+    return {};
+}
+
+}  // namespace sluice::app
