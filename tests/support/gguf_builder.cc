@@ -9,8 +9,8 @@
 #include <stdexcept>
 
 #include "checkpoint/gguf_types.h"
-#include "tests/support/half.h"
 #include "tests/places.h"
+#include "tests/support/half.h"
 
 namespace sluice::test {
 namespace {

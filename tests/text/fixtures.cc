@@ -6,10 +6,10 @@
 #include <iterator>
 #include <stdexcept>
 
+#include "tests/places.h"
 #include "text/byte_alphabet.h"
 #include "text/utf8.h"
 #include "text/vocabulary_json.h"
-#include "tests/places.h"
 
 namespace sluice::text {
 namespace {

@@ -7,10 +7,10 @@
 #include <cstring>
 #include <filesystem>
 
+#include "tests/places.h"
 #include "tests/text/fixtures.h"
 #include "text/tokenizer.h"
 #include "text/utf8.h"
-#include "tests/places.h"
 
 namespace sluice::text {
 namespace {
