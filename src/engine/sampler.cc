@@ -15,9 +15,10 @@ constexpr float kMasked = -HUGE_VALF;
 /// Most distributions need no more than this many tokens sorted.
 constexpr std::size_t kFirstSorted = 64;
 
-// The largest value; the first of equals.
+// The largest value, the first of equals; no value is NaN.
 TokenId first_largest(std::span<const float> values) {
-    return static_cast<TokenId>(std::ranges::max_element(values) - values.begin());
+    const float largest = tensor::max_or_nan(values);
+    return static_cast<TokenId>(std::ranges::find(values, largest) - values.begin());
 }
 
 // Brings the `count` best of `order` to its front in (value descending, id ascending) order.

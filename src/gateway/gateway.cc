@@ -15,16 +15,27 @@ namespace {
 using protocol::ApiError;
 using protocol::ApiErrorCode;
 
+/// The client's name for a request, where it is one that can be logged and sent back.
+std::string request_id(const net::HttpRequest& request) {
+    const std::string_view id = request.headers.find("x-request-id").value_or("");
+    const bool good = id.size() <= limits::kRequestIdBytes &&
+                      std::ranges::all_of(id, [](char c) { return c > ' ' && c < 0x7F; });
+    return good ? std::string(id) : std::string();
+}
+
+/// An error before there is a Generation to tell it.
+void refuse(net::HttpExchange& exchange, const ApiError& error, net::HttpHeaders headers = {}) {
+    if (std::string id = request_id(exchange.request()); !id.empty())
+        headers.set("x-request-id", std::move(id));
+    respond_error(exchange, error, std::move(headers));
+}
+
 /// Bodies above this are prepared beside the event loop: encoding them takes milliseconds.
 constexpr std::size_t kInlineBodyBytes = 16 * 1024;
 constexpr std::size_t kPreparingThreads = 1;
 constexpr std::size_t kPreparingMax = 256;
 constexpr std::string_view kModelsPath = "/v1/models";
 constexpr std::string_view kModelsPrefix = "/v1/models/";
-
-bool is_printable(std::string_view text) {
-    return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 0x7F; });
-}
 
 }  // namespace
 
@@ -98,9 +109,9 @@ void Gateway::dispatch(const Routes& routes, const Exchange& exchange) {
     const bool names_model = &routes == &client_routes() && request.path.starts_with(kModelsPrefix);
     const auto route = routes.find(names_model ? kModelsPath : std::string_view(request.path));
     if (route == routes.end()) {
-        return respond_error(*exchange, {.code = ApiErrorCode::kNotFound,
-                                         .message = "there is nothing at " + request.path,
-                                         .param = {}});
+        return refuse(*exchange, {.code = ApiErrorCode::kNotFound,
+                                  .message = "there is nothing at " + request.path,
+                                  .param = {}});
     }
     const std::string& method = route->second.method;
     if (request.method != method && !(method == "GET" && request.method == "HEAD")) {
@@ -117,9 +128,7 @@ void Gateway::dispatch(const Routes& routes, const Exchange& exchange) {
 }
 
 Result<RequestHeaders> Gateway::read_headers(const net::HttpRequest& request) const {
-    RequestHeaders headers{.request_id = {}, .deadline = options_.deadline};
-    const std::string_view id = request.headers.find("x-request-id").value_or("");
-    if (id.size() <= limits::kRequestIdBytes && is_printable(id)) headers.request_id = id;
+    RequestHeaders headers{.request_id = request_id(request), .deadline = options_.deadline};
     if (const auto text = request.headers.find("x-sluice-deadline-ms")) {
         std::uint64_t value = 0;
         const auto [end, status] =
@@ -137,7 +146,10 @@ Result<RequestHeaders> Gateway::read_headers(const net::HttpRequest& request) co
 
 void Gateway::generate(Endpoint endpoint, const Exchange& exchange) {
     const auto headers = read_headers(exchange->request());
-    if (!headers) return respond_error(*exchange, protocol::to_api_error(headers.error()));
+    if (!headers) {
+        probe_.finished({}, Outcome::kRejected);
+        return refuse(*exchange, protocol::to_api_error(headers.error()));
+    }
     const auto generation = std::make_shared<Generation>(services_, exchange, *headers);
     live_.emplace(generation.get(), generation);
     generation->start();
@@ -213,8 +225,7 @@ void Gateway::handle_models(const Exchange& exchange) {
 }
 
 void Gateway::handle_model(const Exchange& exchange, std::string_view name) {
-    if (name != options_.profile.model)
-        return respond_error(*exchange, protocol::model_not_found(name));
+    if (name != options_.profile.model) return refuse(*exchange, protocol::model_not_found(name));
     std::string quoted;
     protocol::append_json_string(quoted, name);
     exchange->respond(net::HttpResponse::json(

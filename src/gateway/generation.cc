@@ -84,6 +84,9 @@ void Generation::on_prepared(std::expected<PreparedRequest, ApiError> prepared) 
     seed_ = request_.options.seed.value_or(draw_seed());
     class_ = {.kind = request_.options.seed ? "seeded" : "text",
               .bucket = length_bucket(request_.prompt.size())};
+    // What no worker of this model could take does not wait for one.
+    const auto fits = resolve_max_tokens(request_, services_.preparer.profile().context_tokens);
+    if (!fits) return fail(fits.error(), Outcome::kRejected);
     pump_ = std::make_unique<TokenPump>(services_.preparer.tokenizer(), request_.parse);
     seek_worker();
 }

@@ -119,9 +119,13 @@ std::expected<std::uint32_t, ApiError> resolve_max_tokens(const PreparedRequest&
                                                           std::uint64_t context_tokens) {
     const std::uint64_t prompt = request.prompt.size();
     const std::uint64_t asked = request.options.max_tokens.value_or(1);
-    if (prompt + asked > context_tokens)
-        return std::unexpected(protocol::context_length_exceeded(
-            prompt, request.options.max_tokens.value_or(0), context_tokens));
+    if (prompt + asked > context_tokens) {
+        ApiError error = protocol::context_length_exceeded(
+            prompt, request.options.max_tokens.value_or(0), context_tokens);
+        const bool chat = request.endpoint == Endpoint::kChat;
+        error.param = prompt < context_tokens ? "max_tokens" : chat ? "messages" : "prompt";
+        return std::unexpected(std::move(error));
+    }
     if (request.options.max_tokens) return *request.options.max_tokens;
     const std::uint64_t usual =
         request.thinking == protocol::Thinking::kOn ? kDefaultThinkingTokens : kDefaultTokens;

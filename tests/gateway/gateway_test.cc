@@ -367,12 +367,22 @@ TEST_F(GatewayTest, MoreThanTheContextIsRefusedWithBothNumbers) {
     EXPECT_EQ(reply.json().at("error").at("code"), "context_length_exceeded");
     EXPECT_NE(reply.body.find("1000"), std::string::npos);
     EXPECT_NE(reply.body.find("5000"), std::string::npos);
+    EXPECT_EQ(reply.json().at("error").at("param"), "max_tokens");
     EXPECT_TRUE(worker->requests.empty());
+}
+
+TEST_F(GatewayTest, WhatNoWorkerCouldTakeDoesNotWaitForOne) {
+    worker = std::make_unique<FakeWorker>(loop, std::vector{says("x")});
+    worker->ready = false;
+    start_gateway({});
+    EXPECT_EQ(chat(R"(,"max_tokens":131072)").status, 400);
 }
 
 TEST_F(GatewayTest, PathsAndMethodsAreToldApart) {
     start({says("x")});
-    EXPECT_EQ(get("/v1/nothing").status, 404);
+    const Reply nothing = send("GET", "/v1/nothing", {}, {{"x-request-id", "mine-2"}});
+    EXPECT_EQ(nothing.status, 404);
+    EXPECT_EQ(nothing.headers.find("x-request-id"), "mine-2");
     const Reply wrong = get("/v1/chat/completions");
     EXPECT_EQ(wrong.status, 405);
     EXPECT_EQ(wrong.headers.find("Allow"), "POST");
