@@ -5,16 +5,15 @@
 #include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "app/command.h"
+#include "app/model_files.h"
 #include "app/stable_pool.h"
 #include "base/limits.h"
 #include "base/log.h"
@@ -52,29 +51,11 @@ std::string url_of(const std::string& address, std::uint16_t port) {
     return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", address, v6 ? "]" : "", port);
 }
 
-std::size_t all_processors() {
-    return std::max<std::size_t>(1, std::thread::hardware_concurrency());
-}
-
-/// A number, or "auto" for one a processor.
+/// The flag, else the pool's setting.
 Result<std::size_t> threads_of(const Options& options, const PoolConfig& pool) {
-    if (!options.threads) {
-        if (!*pool.threads) return all_processors();
-        return static_cast<std::size_t>(**pool.threads);
-    }
-    const std::string& text = *options.threads;
-    if (text == "auto") return all_processors();
-    std::size_t number = 0;
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, number);
-    const bool whole = error == std::errc{} && end == last;
-    if (!whole || number < 1 || number > static_cast<std::size_t>(limits::kConfigThreads)) {
-        return std::unexpected(
-            Error::invalid(fmt::format("'{}' is neither auto nor a number of threads from 1 to {}",
-                                       text, limits::kConfigThreads),
-                           "--threads"));
-    }
-    return number;
+    if (options.threads) return parse_threads(*options.threads);
+    if (*pool.threads) return static_cast<std::size_t>(**pool.threads);
+    return parse_threads("auto");
 }
 
 /// Tokens go in and out of an engine, so a model without a tokenizer runs too.

@@ -109,7 +109,7 @@ Result<std::size_t> parse_threads(const std::string& text) {
     std::size_t count = 0;
     const char* const end = text.data() + text.size();
     const auto [next, code] = std::from_chars(text.data(), end, count);
-    constexpr std::size_t kMost = 256;
+    constexpr auto kMost = static_cast<std::size_t>(limits::kConfigThreads);
     if (code == std::errc{} && next == end && count >= 1 && count <= kMost) return count;
     return std::unexpected(
         Error(ErrorCode::kOutOfRange,

@@ -19,15 +19,6 @@ std::string url_of(const net::HttpServerOptions& options, std::uint16_t port) {
     return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", options.address, v6 ? "]" : "", port);
 }
 
-/// The dialects this gateway can write; a model that names none is taken to be of the family.
-Result<void> check_dialect(std::string_view dialect) {
-    if (dialect.empty() || dialect == "deepseek-v4.1") return {};
-    return std::unexpected(Error::unsupported(
-        fmt::format("the model's prompt format '{}' is not supported yet, only 'deepseek-v4.1'",
-                    dialect),
-        "sluice.dialect"));
-}
-
 }  // namespace
 
 Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& events) {
@@ -39,7 +30,8 @@ Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& even
     if (!file) return std::unexpected(file.error());
     const auto parameters = checkpoint::read_hyper_parameters(*file);
     if (!parameters) return std::unexpected(parameters.error());
-    if (auto ok = check_dialect(parameters->dialect); !ok) return std::unexpected(ok.error());
+    // Not every prompt is a conversation: /v1/completions works without a dialect, too.
+    options.gateway.profile.dialect = parameters->dialect;
     options.gateway.profile.context_tokens = parameters->context_length;
     if (options.gateway.profile.model.empty())
         options.gateway.profile.model =

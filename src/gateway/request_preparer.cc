@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "gateway/model_vocabulary.h"
 #include "protocol/chat_request.h"
 #include "protocol/completion_request.h"
-#include "protocol/dialect_v41.h"
 #include "protocol/prompt_tokens.h"
 
 namespace sluice::gateway {
@@ -74,7 +74,7 @@ RequestPreparer::Prepared RequestPreparer::prepare_chat(std::string_view body) c
         body, {.thinking = profile_.thinking, .model = profile_.model});
     if (!request) return refuse(request.error());
     if (auto ok = check_model(request->options.model); !ok) return std::unexpected(ok.error());
-    const auto prompt = protocol::render_v41(request->conversation);
+    const auto prompt = render(profile_.dialect, request->conversation);
     if (!prompt) return refuse(prompt.error());
     if (auto ok = check_bytes(prompt->text().size()); !ok) return std::unexpected(ok.error());
     auto ids = protocol::tokenize(*prompt, tokenizer_);

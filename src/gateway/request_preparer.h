@@ -29,7 +29,8 @@ struct PreparedRequest {
 
 /// What a pool says about the requests it takes.
 struct PoolProfile {
-    std::string model;                                       ///< The name clients use.
+    std::string model;    ///< The name clients use.
+    std::string dialect;  ///< How conversations are written: "deepseek-v4.1".
     protocol::Thinking thinking = protocol::Thinking::kOff;  ///< Where the request is silent.
     std::uint64_t context_tokens = 0;  ///< Longer prompts are refused before they are encoded.
 };

@@ -162,8 +162,10 @@ protected:
 
     void start_gateway(GatewayOptions options) {
         options.pool = "stable";
-        options.profile = {
-            .model = "krill", .thinking = protocol::Thinking::kOff, .context_tokens = 131'072};
+        options.profile = {.model = "krill",
+                           .dialect = "deepseek-v4.1",
+                           .thinking = protocol::Thinking::kOff,
+                           .context_tokens = 131'072};
         options.workers = {worker->url()};
         auto created = Gateway::create(loop, std::move(options), krill());
         ASSERT_TRUE(created.has_value()) << created.error().to_string();

@@ -11,7 +11,10 @@ using protocol::ApiErrorCode;
 
 RequestPreparer make_preparer() {
     return {*load_tokenizer(*find_model("krill")),
-            {.model = "krill", .thinking = protocol::Thinking::kOff, .context_tokens = 1000}};
+            {.model = "krill",
+             .dialect = "deepseek-v4.1",
+             .thinking = protocol::Thinking::kOff,
+             .context_tokens = 1000}};
 }
 
 protocol::ApiError refused(Endpoint endpoint, std::string_view body) {
