@@ -31,6 +31,7 @@ struct Options {
     std::string address = "127.0.0.1";
     std::uint16_t port = 0;
     std::optional<std::string> threads;
+    std::string speculation = "auto";
     std::size_t running = engine::EngineOptions{}.running_max;
     std::size_t pool_tokens = engine::EngineOptions{}.pool_tokens;
     bool json = false;
@@ -66,7 +67,8 @@ std::string tokenizer_digest(const std::filesystem::path& model) {
     return {};
 }
 
-int serve(const Options& options, const std::filesystem::path& model, std::size_t threads) {
+int serve(const Options& options, const std::filesystem::path& model, std::size_t threads,
+          engine::Speculation speculation) {
     const bool json = options.json;
     const std::string& address = options.address;
     worker::WorkerOptions worker;
@@ -74,6 +76,7 @@ int serve(const Options& options, const std::filesystem::path& model, std::size_
     worker.address = address;
     worker.port = options.port;
     worker.engine.threads = threads;
+    worker.engine.speculation = speculation;
     worker.engine.running_max = options.running;
     worker.engine.pool_tokens = options.pool_tokens;
     worker.engine.step_tokens = std::max(worker.engine.step_tokens, options.running);
@@ -103,9 +106,11 @@ int run(const Options& options) {
     const PoolConfig& pool = stable_pool(*config);
     const auto threads = threads_of(options, pool);
     if (!threads) return fail(kWrongUse, threads.error());
+    const auto speculation = parse_speculation(options.speculation);
+    if (!speculation) return fail(kWrongUse, speculation.error());
     const auto model = gateway::find_model(options.model.value_or(*pool.model));
     if (!model) return fail(kCannotStart, model.error());
-    return serve(options, *model, *threads);
+    return serve(options, *model, *threads, *speculation);
 }
 
 }  // namespace
@@ -120,6 +125,11 @@ Run define_engine(CLI::App& command) {
         ->capture_default_str();
     command.add_option("--port", options->port, "Port of the engine; 0 takes a free one")
         ->type_name("N")
+        ->capture_default_str();
+    command
+        .add_option("--speculation", options->speculation,
+                    "Guess tokens: auto, off, or lookup in the text so far; changes no token")
+        ->type_name("KIND")
         ->capture_default_str();
     command.add_option("--threads", options->threads, "Threads that compute: a number, or auto")
         ->type_name("N");

@@ -116,6 +116,13 @@ Result<std::size_t> parse_threads(const std::string& text) {
               fmt::format("must be auto or from 1 to {}, but is '{}'", kMost, text), "--threads"));
 }
 
+Result<engine::Speculation> parse_speculation(const std::string& text) {
+    if (text == "off") return engine::Speculation::kOff;
+    if (text == "lookup" || text == "auto") return engine::Speculation::kLookup;
+    return std::unexpected(
+        Error::invalid(fmt::format("'{}' is neither auto, off nor lookup", text), "--speculation"));
+}
+
 Result<std::vector<TokenId>> read_ids(const IdsOption& option) {
     if (option.file.empty()) {
         auto ids = parse_ids(option.text);

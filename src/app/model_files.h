@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/sampling_params.h"
+#include "engine/engine.h"
 
 namespace sluice::app {
 
@@ -23,6 +24,9 @@ enum class Form : std::uint8_t { kText, kJson };
 
 /// A number of threads, or "auto" for one a processor.
 [[nodiscard]] Result<std::size_t> parse_threads(const std::string& text);
+
+/// "off", "lookup", or "auto" for what is faster by itself.
+[[nodiscard]] Result<engine::Speculation> parse_speculation(const std::string& text);
 
 /// Ids a user gave, on the command line or in a file.
 struct IdsOption {

@@ -24,6 +24,7 @@ struct Options {
     std::optional<std::uint64_t> seed;
     std::size_t batch = limits::kEngineRunning;
     std::string threads = "auto";
+    std::string speculation = "auto";
     bool raw = false;
     bool think = false;
     bool json = false;
@@ -33,6 +34,8 @@ struct Options {
 int start(Options options) {
     const auto threads = parse_threads(options.threads);
     if (!threads) return fail(kWrongUse, threads.error());
+    const auto speculation = parse_speculation(options.speculation);
+    if (!speculation) return fail(kWrongUse, speculation.error());
     const bool is_batch = !options.input.empty();
     if (is_batch == options.output.empty()) {
         return fail(kWrongUse, "--input and --output belong together; see `sluice run --help`");
@@ -48,8 +51,10 @@ int start(Options options) {
     options.defaults.form = options.raw ? PromptForm::kRaw : PromptForm::kChat;
     if (options.think) options.defaults.thinking = protocol::Thinking::kOn;
 
-    auto model = load_run_model(
-        {.model = options.model, .threads = *threads, .batch = is_batch ? options.batch : 1});
+    auto model = load_run_model({.model = options.model,
+                                 .threads = *threads,
+                                 .speculation = *speculation,
+                                 .batch = is_batch ? options.batch : 1});
     if (!model) return fail(kCannotStart, model.error());
     if (is_batch) {
         return run_batch({.input = options.input,
@@ -114,6 +119,11 @@ Run define_run(CLI::App& command) {
     add_sampling(command, *options);
     command.add_option("--batch", options->batch, "Rows computed together; changes no token")
         ->check(CLI::Range(std::size_t{1}, limits::kBatchInFlight))
+        ->capture_default_str();
+    command
+        .add_option("--speculation", options->speculation,
+                    "Guess tokens: auto, off, or lookup in the text so far; changes no token")
+        ->type_name("KIND")
         ->capture_default_str();
     command.add_option("--threads", options->threads, "A number, or auto; changes no token")
         ->capture_default_str();

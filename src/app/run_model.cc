@@ -21,6 +21,7 @@ Result<RunModel> load_run_model(const RunModelOptions& options) {
 
     engine::EngineOptions engine_options;
     engine_options.threads = options.threads;
+    engine_options.speculation = options.speculation;
     engine_options.running_max = options.batch;
     engine_options.step_tokens = std::max(engine_options.step_tokens, options.batch);
     auto engine = engine::Engine::create(*std::move(model), std::move(engine_options));

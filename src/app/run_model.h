@@ -15,6 +15,7 @@ namespace sluice::app {
 struct RunModelOptions {
     std::string model;
     std::size_t threads = 1;
+    engine::Speculation speculation = engine::Speculation::kOff;
     std::size_t batch = 1;  ///< Requests computed together.
 };
 

@@ -74,6 +74,7 @@ std::vector<std::string> Supervisor::command(std::size_t child) const {
     std::vector<std::string> rest = {
         "engine",    "--model",     plan_.model, "--port", port_of(members_[child].url, 0),
         "--threads", plan_.threads, "--json"};
+    if (!plan_.speculation.empty()) rest.insert(rest.end(), {"--speculation", plan_.speculation});
     if (is_gateway(child)) rest = gateway_command();
     argv.insert(argv.end(), rest.begin(), rest.end());
     if (!plan_.config.empty()) argv.insert(argv.end(), {"--config", plan_.config});

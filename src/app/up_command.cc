@@ -28,6 +28,7 @@ struct Options {
     std::string config;
     std::string model;
     std::string threads;
+    std::string speculation;
     std::string state;
     std::optional<std::uint16_t> port;
     std::optional<std::int64_t> workers;
@@ -67,6 +68,7 @@ ServicePlan make_plan(const ServiceConfig& config, const Options& options) {
     const bool automatic = options.threads == "auto";
     plan.threads = threads_of_each(automatic ? std::nullopt : *pool.threads, workers);
     if (!options.threads.empty() && !automatic) plan.threads = options.threads;
+    plan.speculation = options.speculation;
     for (std::int64_t i = 0; i < workers; ++i) {
         plan.workers.push_back(fmt::format("{}-{}", *pool.name, i));
     }
@@ -170,6 +172,7 @@ int detach(const StateFolder& folder, const Options& options) {
     add("--config", options.config);
     add("--model", options.model);
     add("--threads", options.threads);
+    add("--speculation", options.speculation);
     add("--state", options.state);
     if (options.port) add("--port", std::to_string(*options.port));
     if (options.workers) add("--workers", std::to_string(*options.workers));
@@ -208,6 +211,11 @@ Run define_up(CLI::App& command) {
     command.add_option("--threads", options->threads, "Of each engine: a number, or auto")
         ->check(check_threads)
         ->type_name("N");
+    command
+        .add_option("--speculation", options->speculation,
+                    "Of each engine: auto, off, or lookup in the text so far; changes no token")
+        ->check(CLI::IsMember({"auto", "off", "lookup"}))
+        ->type_name("KIND");
     command
         .add_option("--state", options->state,
                     "State folder; else $XDG_STATE_HOME/sluice or ~/.local/state/sluice")

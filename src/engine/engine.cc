@@ -224,6 +224,7 @@ void Engine::take_commands() {
 
 bool Engine::step() {
     take_commands();
+    propose_drafts();
     const std::vector<StepPart> parts = scheduler_.plan();
     if (!parts.empty()) {
         compute(parts);
@@ -235,55 +236,106 @@ bool Engine::step() {
     return true;
 }
 
+// Guesses pay while the batch is small: a large one has no idle arithmetic to check them with.
+void Engine::propose_drafts() {
+    constexpr std::size_t kRowsMax = 32;
+    if (options_.speculation == Speculation::kOff) return;
+    const std::size_t share = kRowsMax / std::max<std::size_t>(scheduler_.running(), 1);
+    scheduler_.for_each_decoding([share](Sequence& sequence) {
+        // The pick after the last guess is a token, too, so one less than what is left to generate.
+        const std::size_t left =
+            sequence.request.sampling.max_new_tokens - sequence.output_tokens() - 1;
+        const std::size_t most =
+            std::min({left, LookupDrafter::kDraftMax, share == 0 ? 0 : share - 1});
+        sequence.draft = sequence.drafter.draft(sequence.tokens, most);
+    });
+}
+
+void Engine::add_rows(const StepPart& part) {
+    Sequence& sequence = *part.sequence;
+    sequence.draft_accepted = 0;
+    sequence.draft_broken = false;
+    const auto index = static_cast<std::uint32_t>(batch_.block_tables.size());
+    batch_.block_tables.emplace_back(sequence.blocks);
+    for (std::size_t i = 0; i < part.count; ++i) {
+        const std::size_t position = sequence.computed + i;
+        const std::size_t next = position + 1;
+        const std::size_t known = sequence.tokens.size();
+        const bool scored = sequence.request.logprob_start >= 0 &&
+                            next >= static_cast<std::size_t>(sequence.request.logprob_start) &&
+                            next < sequence.prompt_tokens;
+        batch_.rows.push_back({.token = position < known ? sequence.tokens[position]
+                                                         : sequence.draft[position - known],
+                               .position = static_cast<std::uint32_t>(position),
+                               .sequence = index,
+                               .wants_logits = scored || next >= known});
+    }
+}
+
 void Engine::compute(const std::vector<StepPart>& parts) {
     team_.run([](std::size_t) { tensor::use_exact_float_environment(); });
     const auto started = std::chrono::steady_clock::now();
     StepReport report;
     batch_.rows.clear();
     batch_.block_tables.clear();
+    std::vector<std::size_t> known;  // Tokens of each part's sequence before the step.
     for (const StepPart& part : parts) {
-        Sequence& sequence = *part.sequence;
-        const auto index = static_cast<std::uint32_t>(batch_.block_tables.size());
-        batch_.block_tables.emplace_back(sequence.blocks);
+        const Sequence& sequence = *part.sequence;
         const bool decode = sequence.pending() == 1 && sequence.output_tokens() > 0;
         (decode ? report.decode_tokens : report.prefill_tokens) += part.count;
-        for (std::size_t i = 0; i < part.count; ++i) {
-            const std::size_t position = sequence.computed + i;
-            const std::size_t next = position + 1;
-            const bool scored = sequence.request.logprob_start >= 0 &&
-                                next >= static_cast<std::size_t>(sequence.request.logprob_start) &&
-                                next < sequence.prompt_tokens;
-            batch_.rows.push_back({.token = sequence.tokens[position],
-                                   .position = static_cast<std::uint32_t>(position),
-                                   .sequence = index,
-                                   .wants_logits = scored || next == sequence.tokens.size()});
-        }
+        known.push_back(sequence.tokens.size());
+        add_rows(part);
     }
     forward_.run(batch_, pool_, [&](std::size_t row, std::span<float> logits) {
         const BatchRow& at = batch_.rows[row];
         on_logits(*parts[at.sequence].sequence, at.position, logits);
         ++report.sampled_tokens;
     });
-    for (const StepPart& part : parts) {
-        scheduler_.complete(part);
-        part.sequence->progress.computed_tokens += part.count;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        Sequence& sequence = *parts[i].sequence;
+        const std::size_t before = sequence.computed;
+        const std::size_t drafted =
+            before + parts[i].count > known[i] ? before + parts[i].count - known[i] : 0;
+        // Rows of tokens that were there, and of guesses that were right; the last pick is new.
+        scheduler_.complete(sequence, before + parts[i].count - drafted + sequence.draft_accepted);
+        sequence.drafter.learn(drafted, sequence.draft_accepted);
+        sequence.progress.computed_tokens += parts[i].count;
+        sequence.progress.drafted += drafted;
+        sequence.progress.accepted += sequence.draft_accepted;
+        report.drafted += drafted;
+        report.accepted += sequence.draft_accepted;
+        sequence.draft.clear();
     }
     report.duration = std::chrono::steady_clock::now() - started;
     if (options_.on_step) options_.on_step(report);
 }
 
 void Engine::on_logits(Sequence& sequence, std::size_t position, std::span<float> logits) {
-    Output& progress = sequence.progress;
-    const Request& request = sequence.request;
     const std::size_t next = position + 1;
-    if (next < sequence.tokens.size()) {
-        progress.input_logprobs.push_back(
-            position_logprobs(logits, sequence.tokens[next], request.top_logprobs, scratch_));
+    if (next < sequence.prompt_tokens && next < sequence.tokens.size()) {
+        sequence.progress.input_logprobs.push_back(position_logprobs(
+            logits, sequence.tokens[next], sequence.request.top_logprobs, scratch_));
         return;
     }
+    // Behind the end, or behind a guess that was wrong, there is nothing to pick.
+    if (sequence.progress.finish || sequence.draft_broken) return;
+    const std::size_t guess = sequence.draft_accepted;
+    sample(sequence, logits);
+    if (sequence.progress.finish || guess >= sequence.draft.size()) return;
+    if (sequence.tokens.back() == sequence.draft[guess]) {
+        ++sequence.draft_accepted;
+    } else {
+        sequence.draft_broken = true;
+    }
+}
+
+// Picks the token after the last one.
+void Engine::sample(Sequence& sequence, std::span<float> logits) {
+    Output& progress = sequence.progress;
+    const Request& request = sequence.request;
     std::vector<float> unchanged;
     if (request.return_logprobs) unchanged.assign(logits.begin(), logits.end());
-    const auto token = sequence.sampler.pick(logits, next, scratch_);
+    const auto token = sequence.sampler.pick(logits, sequence.tokens.size(), scratch_);
     if (!token) {
         progress.finish = Finish::kFailed;
         progress.message = token.error().message();

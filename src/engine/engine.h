@@ -35,7 +35,15 @@ struct StepReport {
         0;  ///< Computed without sampling after them, or as part of a prompt.
     std::size_t decode_tokens = 0;  ///< Computed one a sequence, each with a sample after it.
     std::size_t sampled_tokens = 0;
+    std::size_t drafted = 0;   ///< Guesses that were checked.
+    std::size_t accepted = 0;  ///< Guesses that the sampler picked, too.
     std::chrono::nanoseconds duration{};
+};
+
+/// Where guesses of the next tokens come from. The tokens are the same with all of them.
+enum class Speculation : std::uint8_t {
+    kOff,
+    kLookup,  ///< The sequence's own past (lookup_drafter.h).
 };
 
 struct EngineOptions {
@@ -45,6 +53,7 @@ struct EngineOptions {
     std::size_t waiting_max = limits::kEngineWaiting;
     std::size_t step_tokens = 512;
     std::size_t prefill_chunk = 256;
+    Speculation speculation = Speculation::kOff;
     std::function<void(const StepReport&)> on_step;
 };
 
@@ -104,8 +113,11 @@ private:
     Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool);
     [[nodiscard]] Result<void> check(const Request& request) const;
     void take_commands();
+    void propose_drafts();
+    void add_rows(const StepPart& part);
     void compute(const std::vector<StepPart>& parts);
     void on_logits(Sequence& sequence, std::size_t position, std::span<float> logits);
+    void sample(Sequence& sequence, std::span<float> logits);
     void emit(const std::vector<StepPart>& parts);
     void finish(std::string_view id, Finish how);
     void publish_stats();

@@ -50,6 +50,8 @@ struct Output {
     std::uint64_t cached_tokens = 0;
     std::uint64_t completion_tokens = 0;  ///< Those of resume_output_ids included.
     std::uint64_t computed_tokens = 0;
+    std::uint64_t drafted = 0;   ///< Tokens that were guessed and checked so far.
+    std::uint64_t accepted = 0;  ///< Those that the sampler picked, too.
     std::optional<Finish> finish;
     std::optional<TokenId> matched_stop;
     std::string message;  ///< For kFailed.

@@ -101,6 +101,7 @@ void Scheduler::preempt_last() {
     pool_.release(last->blocks);
     last->blocks.clear();
     last->computed = 0;
+    last->draft.clear();
     last->progress.input_logprobs.clear();
     ++preemptions_;
     enqueue(std::move(last));
@@ -119,13 +120,26 @@ bool Scheduler::reserve(Sequence& sequence, std::size_t tokens) {
     return true;
 }
 
+std::size_t Scheduler::draft_room(const Sequence& sequence, std::size_t budget) const {
+    if (budget == 0 || sequence.draft.empty()) return 0;
+    const std::size_t size = pool_.shape().block_tokens;
+    const std::size_t with_one = blocks_for(sequence.computed + 1);
+    const std::size_t held = std::max(sequence.blocks.size(), with_one);
+    const std::size_t drafts = std::min(sequence.draft.size(), budget - 1);
+    const std::size_t wanted = blocks_for(sequence.computed + 1 + drafts);
+    if (wanted <= held || wanted - held + (held - sequence.blocks.size()) <= pool_.available())
+        return drafts;
+    return std::min(drafts, held * size - sequence.computed - 1);
+}
+
 std::vector<StepPart> Scheduler::plan() {
     admit();
     std::vector<StepPart> parts;
     std::size_t budget = limits_.step_tokens;
     const auto take = [&](std::size_t index, std::size_t most) {
         Sequence& sequence = *running_[index];
-        const std::size_t count = std::min({sequence.pending(), most, budget});
+        std::size_t count = std::min({sequence.pending(), most, budget});
+        if (sequence.pending() == 1) count += draft_room(sequence, budget);
         if (count == 0 || !reserve(sequence, sequence.computed + count)) return;
         parts.push_back({&sequence, count});
         budget -= count;
@@ -144,11 +158,10 @@ std::vector<StepPart> Scheduler::plan() {
     return parts;
 }
 
-void Scheduler::complete(const StepPart& part) {
-    Sequence& sequence = *part.sequence;
+void Scheduler::complete(Sequence& sequence, std::size_t computed) {
     const std::size_t size = pool_.shape().block_tokens;
     const std::size_t sealed = sequence.computed / size;
-    sequence.computed += part.count;
+    sequence.computed = computed;
     const std::size_t full = sequence.computed / size;
     extend_keys(sequence, full);
     for (std::size_t block = sealed; block < full; ++block)

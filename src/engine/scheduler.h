@@ -17,7 +17,8 @@
 
 namespace sluice::engine {
 
-/// `count` tokens of `sequence`, starting at its first uncomputed one.
+/// `count` tokens of `sequence`, starting at its first uncomputed one. Beyond the tokens it has, they
+/// are the first of its draft.
 struct StepPart {
     Sequence* sequence = nullptr;
     std::size_t count = 0;
@@ -45,8 +46,15 @@ public:
     /// The next step; empty if there is nothing to do. Every part's positions have blocks.
     [[nodiscard]] std::vector<StepPart> plan();
 
-    /// Marks a part's tokens as computed and names the blocks that are full now.
-    void complete(const StepPart& part);
+    /// The first `computed` tokens of the sequence are computed: names the blocks that are full now.
+    void complete(Sequence& sequence, std::size_t computed);
+
+    /// Calls `work` for each sequence that the next step decodes.
+    template <class Work>
+    void for_each_decoding(const Work& work) {
+        for (const SequencePtr& sequence : running_)
+            if (sequence->pending() == 1) work(*sequence);
+    }
 
     [[nodiscard]] std::size_t running() const { return running_.size(); }
     [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
@@ -58,6 +66,8 @@ private:
     void take_cached_prefix(Sequence& sequence);
     /// Gives `sequence` blocks for `tokens` tokens, preempting later ones if it must.
     [[nodiscard]] bool reserve(Sequence& sequence, std::size_t tokens);
+    /// How much of its draft a decoding sequence may have checked: guesses cost nobody a block.
+    [[nodiscard]] std::size_t draft_room(const Sequence& sequence, std::size_t budget) const;
     void preempt_last();
     void enqueue(SequencePtr sequence);
     [[nodiscard]] std::size_t blocks_for(std::size_t tokens) const;

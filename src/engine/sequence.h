@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/kv_pool.h"
+#include "engine/lookup_drafter.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
 
@@ -29,6 +30,12 @@ struct Sequence {
     std::vector<BlockIndex> blocks;
     kv::BlockKey root{};
     std::vector<kv::BlockKey> keys;  ///< Of the leading full blocks, as far as known.
+
+    /// Speculation: guesses of the tokens after `tokens`, for the next step alone.
+    std::vector<TokenId> draft;
+    LookupDrafter drafter;
+    std::size_t draft_accepted = 0;  ///< Of `draft`, in the current step.
+    bool draft_broken = false;       ///< A pick differed from its guess: later rows mean nothing.
 
     Output progress;  ///< What the next call of `sink` will say.
 

@@ -109,6 +109,8 @@ void Generation::write(engine::Output output) {
     last_.cached_tokens_by_source = frame.cached_tokens_by_source;
     last_.completion_tokens = frame.completion_tokens;
     last_.computed_tokens = frame.computed_tokens;
+    last_.drafted = frame.drafted;
+    last_.accepted = frame.accepted;
     exchange_->write(std::move(event));
 }
 

@@ -20,6 +20,8 @@ void merge(engine::Output& into, const engine::Output& next) {
     into.cached_tokens = next.cached_tokens;
     into.completion_tokens = next.completion_tokens;
     into.computed_tokens = next.computed_tokens;
+    into.drafted = next.drafted;
+    into.accepted = next.accepted;
     into.finish = next.finish;
     into.matched_stop = next.matched_stop;
     into.message = next.message;

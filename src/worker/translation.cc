@@ -79,6 +79,8 @@ port::GenerateFrame to_frame(std::string rid, engine::Output output,
     if (output.cached_tokens > 0) frame.cached_tokens_by_source["pool"] = output.cached_tokens;
     frame.completion_tokens = output.completion_tokens;
     frame.computed_tokens = output.computed_tokens;
+    frame.drafted = output.drafted;
+    frame.accepted = output.accepted;
     return frame;
 }
 

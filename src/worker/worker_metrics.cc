@@ -30,6 +30,11 @@ WorkerMetrics::WorkerMetrics()
                        .counter("sluice_engine_preemptions_total",
                                 "Requests that gave their blocks up for others")
                        .with({})),
+      drafts_(registry_.counter("sluice_draft_tokens_total",
+                                "Tokens that were guessed, by what the sampler made of them",
+                                {"result"})),
+      drafts_accepted_(drafts_.with({"accepted"})),
+      drafts_rejected_(drafts_.with({"rejected"})),
       step_seconds_(registry_
                         .histogram("sluice_engine_step_seconds", "Time of one step",
                                    metrics::latency_bounds())
@@ -49,6 +54,8 @@ WorkerMetrics::WorkerMetrics()
 void WorkerMetrics::on_step(const engine::StepReport& step) {
     prefill_tokens_.add(static_cast<double>(step.prefill_tokens));
     decode_tokens_.add(static_cast<double>(step.decode_tokens));
+    drafts_accepted_.add(static_cast<double>(step.accepted));
+    drafts_rejected_.add(static_cast<double>(step.drafted - step.accepted));
     step_seconds_.observe(std::chrono::duration<double>(step.duration).count());
 }
 

@@ -35,6 +35,9 @@ private:
     metrics::Counter decode_tokens_;
     metrics::Counter cached_tokens_;
     metrics::Counter preemptions_;
+    metrics::Family<metrics::Counter> drafts_;
+    metrics::Counter drafts_accepted_;
+    metrics::Counter drafts_rejected_;
     metrics::Histogram step_seconds_;
     metrics::Gauge kv_bytes_;
     metrics::Counter kv_hits_;
