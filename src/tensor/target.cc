@@ -26,7 +26,6 @@ std::int64_t highway_mask(Target target) {
         case Target::kAvx2: return HWY_AVX2;
         case Target::kAvx512:
         case Target::kAvx512Vnni: return HWY_AVX3;
-        case Target::kNeon: return HWY_NEON;
     }
     return 0;
 }
@@ -38,7 +37,6 @@ std::string_view to_string(Target target) {
         case Target::kAvx2: return "avx2";
         case Target::kAvx512: return "avx512";
         case Target::kAvx512Vnni: return "avx512vnni";
-        case Target::kNeon: return "neon";
     }
     return "unknown";
 }
@@ -46,8 +44,7 @@ std::string_view to_string(Target target) {
 std::vector<Target> available_targets() {
     static const std::int64_t supported = hwy::SupportedTargets();
     std::vector<Target> targets;
-    for (const Target target :
-         {Target::kNeon, Target::kAvx2, Target::kAvx512, Target::kAvx512Vnni}) {
+    for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kAvx512Vnni}) {
         if ((supported & HWY_TARGETS & highway_mask(target)) == 0) continue;
         if (target == Target::kAvx512Vnni && !cpu_has_vnni()) continue;
         targets.push_back(target);
@@ -72,7 +69,7 @@ Result<Target> select_target() {
     const auto available = available_targets();
     if (available.empty()) {
         return std::unexpected(Error::unsupported(
-            "the native engine needs AVX2 with FMA (x86-64) or NEON (AArch64)", "cpu"));
+            "the native engine needs an x86-64 processor with AVX2 and FMA", "cpu"));
     }
     Target target = available.back();
     if (const char* wanted = std::getenv("SLUICE_TARGET"); wanted != nullptr && *wanted != '\0') {
