@@ -21,11 +21,12 @@ Result<WeightType> weight_type(const TensorView& view) {
     switch (view.type) {
         case DataType::kF32: return WeightType::kF32;
         case DataType::kF16: return WeightType::kF16;
+        case DataType::kBf16: return WeightType::kBf16;
         case DataType::kQ8_0: return WeightType::kQ8_0;
         default: break;
     }
     return std::unexpected(Error::unsupported(
-        fmt::format("type {} is not supported; the native engine reads f32, f16 and q8_0",
+        fmt::format("type {} is not supported; the native engine reads f32, f16, bf16 and q8_0",
                     checkpoint::tensor_type_name(view.raw_type)),
         std::string(view.name)));
 }

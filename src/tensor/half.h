@@ -1,6 +1,6 @@
 #pragma once
 
-// IEEE 754 half precision by hand: the same bits on every machine, rounding to nearest even.
+// IEEE 754 half precision, and bfloat16, by hand: the same bits on every machine, rounding to nearest even.
 
 #include <bit>
 #include <cstdint>
@@ -17,6 +17,11 @@ namespace sluice::tensor {
     // Subnormal: mantissa · 2^-24, exact in single precision.
     const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
     return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(magnitude));
+}
+
+/// bfloat16 is the upper half of a float, so widening is exact.
+[[nodiscard]] constexpr float bfloat_to_float(std::uint16_t value) {
+    return std::bit_cast<float>(static_cast<std::uint32_t>(value) << 16);
 }
 
 [[nodiscard]] constexpr std::uint16_t float_to_half(float value) {

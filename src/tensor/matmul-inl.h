@@ -51,6 +51,11 @@ HWY_INLINE FloatVec load_weight(const hwy::float16_t* from) {
     return hn::PromoteTo(Floats(), hn::Load(half, from));
 }
 
+HWY_INLINE FloatVec load_weight(const hwy::bfloat16_t* from) {
+    const hn::Rebind<hwy::bfloat16_t, Floats> half;
+    return hn::PromoteTo(Floats(), hn::Load(half, from));
+}
+
 // Stores one panel's 16 outputs, or as many as the matrix has.
 HWY_INLINE void store_panel(const FloatVec (&acc)[kVectors], float* y, std::size_t outputs) {
     const Floats d;
@@ -146,6 +151,11 @@ HWY_ATTR void matmul_f32(const PackedMatrix& weights, const float* x, float* y,
 HWY_ATTR void matmul_f16(const PackedMatrix& weights, const float* x, float* y,
                          const MatmulShape& shape, PanelRange range) {
     matmul_float<hwy::float16_t>(weights, x, y, shape, range);
+}
+
+HWY_ATTR void matmul_bf16(const PackedMatrix& weights, const float* x, float* y,
+                          const MatmulShape& shape, PanelRange range) {
+    matmul_float<hwy::bfloat16_t>(weights, x, y, shape, range);
 }
 
 using Ints = hn::Rebind<std::int32_t, Floats>;

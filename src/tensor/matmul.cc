@@ -15,6 +15,7 @@ namespace sluice::tensor {
 
 HWY_EXPORT(matmul_f32);
 HWY_EXPORT(matmul_f16);
+HWY_EXPORT(matmul_bf16);
 HWY_EXPORT(matmul_q8);
 HWY_EXPORT(quantize_row);
 
@@ -38,6 +39,8 @@ void matmul(const PackedMatrix& weights, const float* x, std::size_t x_stride, s
     const MatmulShape shape{rows, weights.inputs(), weights.outputs(), x_stride, y_stride};
     if (weights.type() == WeightType::kF32) {
         HWY_DYNAMIC_DISPATCH(matmul_f32)(weights, x, y, shape, range);
+    } else if (weights.type() == WeightType::kBf16) {
+        HWY_DYNAMIC_DISPATCH(matmul_bf16)(weights, x, y, shape, range);
     } else {
         SLUICE_ASSERT(weights.type() == WeightType::kF16);
         HWY_DYNAMIC_DISPATCH(matmul_f16)(weights, x, y, shape, range);

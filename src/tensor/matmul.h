@@ -49,7 +49,7 @@ struct PanelRange {
     std::size_t end = 0;
 };
 
-/// f32 and f16 weights. `x` is [rows] of `x_stride` floats, `y` [rows] of `y_stride`; only outputs of
+/// f32, f16 and bf16 weights. `x` is [rows] of `x_stride` floats, `y` [rows] of `y_stride`; only outputs of
 /// `range` are written.
 void matmul(const PackedMatrix& weights, const float* x, std::size_t x_stride, std::size_t rows,
             float* y, std::size_t y_stride, PanelRange range);

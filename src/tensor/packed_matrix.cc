@@ -56,6 +56,7 @@ std::string_view to_string(WeightType type) {
     switch (type) {
         case WeightType::kF32: return "f32";
         case WeightType::kF16: return "f16";
+        case WeightType::kBf16: return "bf16";
         case WeightType::kQ8_0: return "q8_0";
     }
     return "unknown";
@@ -64,7 +65,8 @@ std::string_view to_string(WeightType type) {
 std::size_t source_bytes(WeightType type, std::size_t outputs, std::size_t inputs) {
     switch (type) {
         case WeightType::kF32: return outputs * inputs * sizeof(float);
-        case WeightType::kF16: return outputs * inputs * sizeof(std::uint16_t);
+        case WeightType::kF16:
+        case WeightType::kBf16: return outputs * inputs * sizeof(std::uint16_t);
         case WeightType::kQ8_0: return outputs * (inputs / kQuantBlock) * kQ8BlockBytes;
     }
     return 0;
@@ -85,7 +87,7 @@ Result<PackedMatrix> PackedMatrix::pack(WeightType type, std::size_t outputs, st
     matrix.type_ = type;
     matrix.outputs_ = outputs;
     matrix.inputs_ = inputs;
-    const std::size_t element = type == WeightType::kF32 ? 4 : type == WeightType::kF16 ? 2 : 1;
+    const std::size_t element = type == WeightType::kF32 ? 4 : type == WeightType::kQ8_0 ? 1 : 2;
     matrix.panel_bytes_ = inputs * kPanelOutputs * element;
     matrix.weights_ = AlignedBuffer(matrix.panels() * matrix.panel_bytes_);
     switch (type) {
@@ -93,6 +95,7 @@ Result<PackedMatrix> PackedMatrix::pack(WeightType type, std::size_t outputs, st
             pack_plain(outputs, inputs, source.data(), matrix.weights_.as<float>().data());
             break;
         case WeightType::kF16:
+        case WeightType::kBf16:
             pack_plain(outputs, inputs, source.data(), matrix.weights_.as<std::uint16_t>().data());
             break;
         case WeightType::kQ8_0:
@@ -113,6 +116,9 @@ void widen_row(WeightType type, std::span<const std::byte> source, std::size_t i
         switch (type) {
             case WeightType::kF32: out[k] = load<float>(from + k * 4); break;
             case WeightType::kF16: out[k] = half_to_float(load<std::uint16_t>(from + k * 2)); break;
+            case WeightType::kBf16:
+                out[k] = bfloat_to_float(load<std::uint16_t>(from + k * 2));
+                break;
             case WeightType::kQ8_0: {
                 const std::byte* block = from + k / kQuantBlock * kQ8BlockBytes;
                 out[k] = half_to_float(load<std::uint16_t>(block)) *

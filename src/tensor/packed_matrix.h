@@ -6,8 +6,8 @@
 // one input for all 16 outputs lie side by side, so a vector lane is an output and every output is
 // one chain over ascending k: equal bits for one row and for five hundred, on every vector width.
 //
-//   f32, f16   [N/16][K][16]
-//   q8_0       [N/16][K/4][16][4] unsigned (value + 128), with scales [N/16][K/32][16]
+//   f32, f16, bf16   [N/16][K][16]
+//   q8_0             [N/16][K/4][16][4] unsigned (value + 128), with scales [N/16][K/32][16]
 //
 // The last panel is padded with zeros.
 
@@ -23,7 +23,7 @@ namespace sluice::tensor {
 inline constexpr std::size_t kPanelOutputs = 16;
 inline constexpr std::size_t kQuantBlock = 32;  ///< Inputs that share one scale in q8_0.
 
-enum class WeightType : std::uint8_t { kF32, kF16, kQ8_0 };
+enum class WeightType : std::uint8_t { kF32, kF16, kBf16, kQ8_0 };
 
 [[nodiscard]] std::string_view to_string(WeightType type);
 
@@ -49,7 +49,7 @@ public:
     }
     [[nodiscard]] std::size_t bytes() const { return weights_.size() + scales_.size(); }
 
-    /// One panel's weights. f32 and f16: [K][16]; q8_0: [K/4][16][4] bytes.
+    /// One panel's weights. f32, f16, bf16: [K][16]; q8_0: [K/4][16][4] bytes.
     template <class Weight>
     [[nodiscard]] const Weight* panel(std::size_t index) const {
         return reinterpret_cast<const Weight*>(weights_.data() + index * panel_bytes_);

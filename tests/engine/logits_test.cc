@@ -1,10 +1,12 @@
 // The forward pass against PyTorch's f32 logits of the same weights (models/krill/README.md).
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <fstream>
 
 #include "base/hash.h"
+#include "checkpoint/gguf_types.h"
 #include "engine/forward.h"
 #include "tensor/target.h"
 #include "tests/engine/krill.h"
@@ -74,6 +76,42 @@ TEST(LogitsTest, Q8WeightsStayWithinAThousandth) {
         const Difference difference = compare_file(test::krill_file("krill-q8_0.gguf"), name);
         EXPECT_LE(difference.nmse, 1e-3) << name;
     }
+}
+
+/// Krill with its f16 matrices cut to bf16.
+std::vector<std::byte> krill_in_bf16(const checkpoint::GgufFile& file) {
+    test::GgufBuilder builder;
+    for (const checkpoint::MetadataEntry& entry : file.metadata())
+        builder.add_raw(entry.key, entry.raw);
+    for (const checkpoint::TensorView& tensor : file.tensors()) {
+        if (tensor.type != checkpoint::DataType::kF16) {
+            builder.add_tensor(tensor.name, tensor.raw_type, tensor.shape,
+                               {tensor.data.begin(), tensor.data.end()});
+            continue;
+        }
+        test::ByteWriter writer;
+        for (const float value : test::widened(tensor))
+            writer.put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16));
+        builder.add_tensor(tensor.name, checkpoint::kTensorBf16, tensor.shape, writer.bytes());
+    }
+    return builder.build();
+}
+
+// Both are the same chain of multiply-adds over the same values, however they are stored.
+TEST(LogitsTest, Bf16WeightsGiveTheBitsOfTheirValuesInF32) {
+    const auto file = checkpoint::GgufFile::open(test::krill_file("krill-f16.gguf"));
+    ASSERT_TRUE(file.has_value());
+    const auto bf16_path = test::write_temporary("krill-bf16.gguf", krill_in_bf16(*file));
+    const auto bf16_file = checkpoint::GgufFile::open(bf16_path);
+    ASSERT_TRUE(bf16_file.has_value()) << bf16_file.error().to_string();
+    const auto f32_path =
+        test::write_temporary("krill-bf16-f32.gguf", test::widened_to_f32(*bf16_file));
+    const auto bf16 = Model::load(bf16_path);
+    const auto f32 = Model::load(f32_path);
+    ASSERT_TRUE(bf16.has_value()) << bf16.error().to_string();
+    ASSERT_TRUE(f32.has_value()) << f32.error().to_string();
+    const auto ids = krill::reference("turns").all_ids();
+    EXPECT_EQ(krill::all_logits(*bf16, ids, 512), krill::all_logits(*f32, ids, 512));
 }
 
 std::string logits_digest(const std::string& file) {

@@ -56,6 +56,8 @@ std::vector<std::byte> encode(WeightType type, std::span<const float> values) {
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (type == WeightType::kF32) put(values[i]);
         if (type == WeightType::kF16) put(float_to_half(values[i]));
+        if (type == WeightType::kBf16)
+            put(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(values[i]) >> 16));
         if (type == WeightType::kQ8_0) {
             if (i % kQuantBlock == 0) put(float_to_half(std::fabs(values[i]) / 100.0F));
             put(static_cast<std::int8_t>(random() % 256 - 128));
@@ -95,7 +97,8 @@ TEST_P(KernelsTest, MatmulHasTheBitsOfItsSpecificationForEveryBatchAndSplit) {
     struct Shape {
         std::size_t outputs, inputs;
     };
-    for (const WeightType type : {WeightType::kF32, WeightType::kF16, WeightType::kQ8_0}) {
+    for (const WeightType type :
+         {WeightType::kF32, WeightType::kF16, WeightType::kBf16, WeightType::kQ8_0}) {
         for (const Shape shape : {Shape{16, 32}, {1, 32}, {50, 96}, {160, 64}, {33, 7}}) {
             if (type == WeightType::kQ8_0 && shape.inputs % kQuantBlock != 0) continue;
             const auto source = encode(type, random_floats(shape.outputs * shape.inputs, 5));
