@@ -1,0 +1,6 @@
+#!/usr/bin/env bash
+# Every benchmark, each beside its peer or its limit in the same run. Let nothing else run.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+tools/build.sh release sluice
+python3 bench/engine.py
