@@ -65,7 +65,7 @@ Forward::Forward(std::shared_ptr<const Model> model, ThreadTeam& team, std::size
 
 void Forward::for_each_row(std::size_t rows, std::size_t cost,
                            const std::function<void(std::size_t, std::size_t)>& work) {
-    if (rows * cost < kTeamElements || team_->size() == 1) {
+    if (rows == 1 || rows * cost < kTeamElements || team_->size() == 1) {
         for (std::size_t row = 0; row < rows; ++row) work(row, 0);
         return;
     }

@@ -5,8 +5,10 @@
 namespace sluice::engine {
 namespace {
 
-// Below this many multiply-adds a piece of work is done before the team has gathered.
+// Below this many multiply-adds a piece of work is done before the team has gathered. Products of one
+// row follow each other so closely that gathering costs them more.
 constexpr std::size_t kTeamWork = 64 * 1024;
+constexpr std::size_t kTeamWorkOneRow = 512 * 1024;
 
 }  // namespace
 
@@ -45,7 +47,8 @@ void Projection::apply(const tensor::PackedMatrix& weights, float* y, std::size_
         }
     };
     const std::size_t panels = weights.panels();
-    if (rows_ * inputs_ * weights.outputs() < kTeamWork) return part({0, panels});
+    const std::size_t least = rows_ == 1 ? kTeamWorkOneRow : kTeamWork;
+    if (rows_ * inputs_ * weights.outputs() < least) return part({0, panels});
     team_->run([&](std::size_t member) {
         part({panels * member / team_->size(), panels * (member + 1) / team_->size()});
     });
