@@ -58,7 +58,7 @@ digest:
 	$(CTEST) build-debug -R Digest
 
 fuzz:
-	@tools/build.sh fuzz
+	@tools/build.sh fuzz fuzz_targets
 	@tools/fuzz.sh
 
 soak:  ## Kill storms and long loads

@@ -68,9 +68,13 @@ endfunction()
 # tests/NAME/*_fuzz.cc become one libFuzzer binary each, build-fuzz/fuzz/WHAT_fuzz.
 function(sluice_fuzz NAME)
     file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/${NAME}/*_fuzz.cc)
+    if(NOT TARGET fuzz_targets)
+        add_custom_target(fuzz_targets)  # Them alone, without the rest of the program.
+    endif()
     foreach(source ${targets})
         get_filename_component(target ${source} NAME_WE)
         add_executable(${target} ${source})
+        add_dependencies(fuzz_targets ${target})
         set_target_properties(${target} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fuzz)
         target_compile_definitions(${target} PRIVATE SLUICE_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
         target_link_libraries(${target} PRIVATE sluice_${NAME})
