@@ -71,7 +71,8 @@ WorkerProbe::~WorkerProbe() { state_->call.reset(); }
 
 std::unique_ptr<WorkerProbe> WorkerProbe::load(
     net::HttpClient& client, const std::string& worker_url,
-    std::function<void(Result<port::LoadReport>)> on_result, std::chrono::milliseconds time) {
+    const std::function<void(Result<port::LoadReport>)>& on_result,
+    std::chrono::milliseconds time) {
     auto state = std::make_shared<State>(
         [on_result, worker_url](int status, std::string_view body) {
             if (status != 200 && status != 503) {
@@ -86,7 +87,8 @@ std::unique_ptr<WorkerProbe> WorkerProbe::load(
 
 std::unique_ptr<WorkerProbe> WorkerProbe::info(
     net::HttpClient& client, const std::string& worker_url,
-    std::function<void(Result<port::ServerInfo>)> on_result, std::chrono::milliseconds time) {
+    const std::function<void(Result<port::ServerInfo>)>& on_result,
+    std::chrono::milliseconds time) {
     auto state = std::make_shared<State>(
         [on_result, worker_url](int status, std::string_view body) {
             if (status != 200) {

@@ -22,13 +22,13 @@ public:
     /// `on_result` is called once, later, and may destroy the probe.
     [[nodiscard]] static std::unique_ptr<WorkerProbe> load(
         net::HttpClient& client, const std::string& worker_url,
-        std::function<void(Result<port::LoadReport>)> on_result,
+        const std::function<void(Result<port::LoadReport>)>& on_result,
         std::chrono::milliseconds time = std::chrono::seconds(2));
 
     /// GET /server_info. kUnavailable while the worker is loading.
     [[nodiscard]] static std::unique_ptr<WorkerProbe> info(
         net::HttpClient& client, const std::string& worker_url,
-        std::function<void(Result<port::ServerInfo>)> on_result,
+        const std::function<void(Result<port::ServerInfo>)>& on_result,
         std::chrono::milliseconds time = std::chrono::seconds(2));
 
     ~WorkerProbe();

@@ -43,7 +43,7 @@ public:
     }
 
     void fail(const protocol::ApiError& error) override {
-        if (!begun_) return respond_error(*exchange_, error, std::move(headers_));
+        if (!begun_) return respond_error(*exchange_, error, headers_);
         send(protocol::to_json(error));
         exchange_->end_stream();
     }
@@ -122,7 +122,7 @@ public:
     }
 
     void fail(const protocol::ApiError& error) override {
-        respond_error(*exchange_, error, std::move(headers_));
+        respond_error(*exchange_, error, headers_);
     }
 
 protected:
@@ -190,7 +190,7 @@ std::unique_ptr<AnswerWriter> make_answer_writer(const PreparedRequest& request,
 }
 
 void respond_error(net::HttpExchange& exchange, const protocol::ApiError& error,
-                   net::HttpHeaders headers) {
+                   const net::HttpHeaders& headers) {
     net::HttpResponse response =
         net::HttpResponse::json(protocol::http_status(error.code), protocol::to_json(error));
     for (const auto& [name, value] : headers) response.headers.add(name, value);

@@ -36,6 +36,6 @@ public:
 
 /// Answers with an error before there is a writer.
 void respond_error(net::HttpExchange& exchange, const protocol::ApiError& error,
-                   net::HttpHeaders headers = {});
+                   const net::HttpHeaders& headers = {});
 
 }  // namespace sluice::gateway

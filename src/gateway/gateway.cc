@@ -27,7 +27,7 @@ std::string request_id(const net::HttpRequest& request) {
 void refuse(net::HttpExchange& exchange, const ApiError& error, net::HttpHeaders headers = {}) {
     if (std::string id = request_id(exchange.request()); !id.empty())
         headers.set("x-request-id", std::move(id));
-    respond_error(exchange, error, std::move(headers));
+    respond_error(exchange, error, headers);
 }
 
 /// Bodies above this are prepared beside the event loop: encoding them takes milliseconds.
@@ -43,13 +43,13 @@ Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOp
                                                  text::Tokenizer tokenizer) {
     std::unique_ptr<Gateway> gateway(new Gateway(loop, std::move(options), std::move(tokenizer)));
     Gateway* self = gateway.get();
-    auto server = net::HttpServer::listen(loop, self->options_.listen, [self](Exchange exchange) {
-        self->dispatch(client_routes(), exchange);
-    });
+    auto server = net::HttpServer::listen(
+        loop, self->options_.listen,
+        [self](const Exchange& exchange) { self->dispatch(client_routes(), exchange); });
     if (!server) return std::unexpected(server.error());
-    auto admin = net::HttpServer::listen(loop, self->options_.admin, [self](Exchange exchange) {
-        self->dispatch(admin_routes(), exchange);
-    });
+    auto admin = net::HttpServer::listen(
+        loop, self->options_.admin,
+        [self](const Exchange& exchange) { self->dispatch(admin_routes(), exchange); });
     if (!admin) return std::unexpected(admin.error());
     gateway->server_ = std::move(*server);
     gateway->admin_ = std::move(*admin);
@@ -78,10 +78,11 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options, text::Tokenizer t
       tasks_(kPreparingThreads, kPreparingMax) {}
 
 // Requests end before what they hold on to does.
-Gateway::~Gateway() {
-    std::vector<std::shared_ptr<Generation>> left;
-    for (const auto& [_, generation] : live_) left.push_back(generation);
-    for (const auto& generation : left) generation->abandon();
+Gateway::~Gateway() { abandon_all(); }
+
+// Each request leaves live_ as it ends.
+void Gateway::abandon_all() {
+    while (!live_.empty()) live_.begin()->second->abandon();
 }
 
 const Gateway::Routes& Gateway::client_routes() {
@@ -207,11 +208,7 @@ void Gateway::drain(std::chrono::milliseconds grace, std::function<void()> on_dr
     admin_->stop_accepting();
     if (live_.empty()) return on_drained();
     on_drained_ = std::move(on_drained);
-    grace_ = loop_.call_after(grace, [this] {
-        std::vector<std::shared_ptr<Generation>> left;
-        for (const auto& [_, generation] : live_) left.push_back(generation);
-        for (const auto& generation : left) generation->abandon();
-    });
+    grace_ = loop_.call_after(grace, [this] { abandon_all(); });
 }
 
 void Gateway::handle_models(const Exchange& exchange) {

@@ -83,6 +83,7 @@ private:
     [[nodiscard]] Result<RequestHeaders> read_headers(const net::HttpRequest& request) const;
     [[nodiscard]] bool wait_for_worker(std::shared_ptr<Generation> generation);
     void serve_queue();
+    void abandon_all();
     void on_done(Generation& generation);
 
     net::EventLoop& loop_;

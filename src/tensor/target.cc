@@ -94,7 +94,8 @@ Target current_target() {
     }
     const auto available = available_targets();
     const Target best = available.empty() ? Target::kAvx2 : available.back();
-    if (!available.empty()) static_cast<void>(use_target(best));
+    // Kernels are called whatever comes of this; without a target, select_target has already refused.
+    if (const auto used = use_target(best); !used) return Target::kAvx2;
     return best;
 }
 

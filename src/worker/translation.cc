@@ -7,7 +7,7 @@
 namespace sluice::worker {
 namespace {
 
-port::PositionLogprobs to_port(engine::PositionLogprobs position) {
+port::PositionLogprobs to_port(const engine::PositionLogprobs& position) {
     port::PositionLogprobs result{
         .chosen = {.token = position.chosen.token, .logprob = position.chosen.logprob}, .top = {}};
     result.top.reserve(position.top.size());
@@ -17,12 +17,11 @@ port::PositionLogprobs to_port(engine::PositionLogprobs position) {
     return result;
 }
 
-std::vector<port::PositionLogprobs> to_port(std::vector<engine::PositionLogprobs> positions) {
+std::vector<port::PositionLogprobs> to_port(
+    const std::vector<engine::PositionLogprobs>& positions) {
     std::vector<port::PositionLogprobs> result;
     result.reserve(positions.size());
-    for (engine::PositionLogprobs& position : positions) {
-        result.push_back(to_port(std::move(position)));
-    }
+    for (const engine::PositionLogprobs& position : positions) result.push_back(to_port(position));
     return result;
 }
 
@@ -72,8 +71,8 @@ port::GenerateFrame to_frame(std::string rid, engine::Output output,
     frame.rid = std::move(rid);
     if (output.finish) frame.finish_reason = to_reason(output, abort_reason);
     frame.output_ids = std::move(output.tokens);
-    frame.output_logprobs = to_port(std::move(output.logprobs));
-    frame.input_logprobs = to_port(std::move(output.input_logprobs));
+    frame.output_logprobs = to_port(output.logprobs);
+    frame.input_logprobs = to_port(output.input_logprobs);
     frame.prompt_tokens = output.prompt_tokens;
     frame.cached_tokens = output.cached_tokens;
     if (output.cached_tokens > 0) frame.cached_tokens_by_source["pool"] = output.cached_tokens;
