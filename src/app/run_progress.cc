@@ -40,7 +40,7 @@ double RunProgress::seconds() const {
 }
 
 std::string RunProgress::line(const RunCounts& counts, std::uint64_t bytes_read) const {
-    const std::string text = summary(counts, seconds());
+    std::string text = summary(counts, seconds());
     if (total_bytes_ == 0) return text;
     const double share =
         std::min(1.0, static_cast<double>(bytes_read) /

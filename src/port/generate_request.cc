@@ -47,8 +47,9 @@ void write(JsonWriter& writer, const SamplingParams& params) {
 
 std::optional<TokenId> token_from_text(std::string_view text) {
     TokenId token = 0;
-    const char* const last = text.data() + text.size();
-    const auto [end, error] = std::from_chars(text.data(), last, token);
+    const char* const first = text.data();
+    const char* const last = first + text.size();
+    const auto [end, error] = std::from_chars(first, last, token);
     if (error != std::errc{} || end != last || token < 0) return std::nullopt;
     return token;
 }
