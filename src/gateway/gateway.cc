@@ -173,11 +173,7 @@ void Gateway::generate(Endpoint endpoint, const Exchange& exchange) {
 }
 
 bool Gateway::wait_for_worker(std::shared_ptr<Generation> generation) {
-    if (queue_.size() >= options_.queue_max) {
-        // Those that ended while they waited still stand in line.
-        std::erase_if(queue_, [](const auto& each) { return each->done(); });
-        if (queue_.size() >= options_.queue_max) return false;
-    }
+    if (queue_.size() >= options_.queue_max) return false;
     queue_.push_back(std::move(generation));
     probe_.queue_depth(queue_.size());
     return true;

@@ -24,10 +24,10 @@ std::string url_of(const net::HttpServerOptions& options, std::uint16_t port) {
 Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& events) {
     const auto path = find_model(options.model);
     if (!path) return std::unexpected(path.error());
-    auto tokenizer = load_tokenizer(*path);
-    if (!tokenizer) return std::unexpected(tokenizer.error());
     const auto file = checkpoint::GgufFile::open(*path);
     if (!file) return std::unexpected(file.error());
+    auto tokenizer = read_tokenizer(*file);
+    if (!tokenizer) return std::unexpected(tokenizer.error().within(path->string()));
     const auto parameters = checkpoint::read_hyper_parameters(*file);
     if (!parameters) return std::unexpected(parameters.error());
     // Not every prompt is a conversation: /v1/completions works without a dialect, too.

@@ -64,8 +64,6 @@ public:
     /// The service stops.
     void abandon();
 
-    [[nodiscard]] bool done() const { return done_; }
-
 private:
     enum class Phase : std::uint8_t { kQueue, kPrefill, kDecode };
 

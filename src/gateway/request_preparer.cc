@@ -76,7 +76,9 @@ RequestPreparer::Prepared RequestPreparer::prepare_chat(std::string_view body) c
     if (auto ok = check_model(request->options.model); !ok) return std::unexpected(ok.error());
     const auto prompt = render(profile_.dialect, request->conversation);
     if (!prompt) return refuse(prompt.error());
-    if (auto ok = check_bytes(prompt->text().size()); !ok) return std::unexpected(ok.error());
+    std::size_t bytes = 0;
+    for (const protocol::Segment& segment : prompt->segments) bytes += segment.text.size();
+    if (auto ok = check_bytes(bytes); !ok) return std::unexpected(ok.error());
     auto ids = protocol::tokenize(*prompt, tokenizer_);
     if (!ids) return refuse(ids.error());
     if (auto ok = check_ids(request->options, *ids); !ok) return std::unexpected(ok.error());
