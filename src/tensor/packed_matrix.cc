@@ -2,8 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
+#include "base/assert.h"
 #include "tensor/half.h"
 
 namespace sluice::tensor {
@@ -18,33 +21,30 @@ T load(const std::byte* from) {
     return value;
 }
 
-// [N][K] of T becomes [N/16][K][16].
+// [16][K] of T becomes [K][16]; lanes without an output stay as they are.
 template <class T>
-void pack_plain(std::size_t outputs, std::size_t inputs, const std::byte* source, T* packed) {
-    for (std::size_t n = 0; n < outputs; ++n) {
-        T* lane = packed + n / kPanelOutputs * inputs * kPanelOutputs + n % kPanelOutputs;
-        const std::byte* row = source + n * inputs * sizeof(T);
-        for (std::size_t k = 0; k < inputs; ++k) {
-            lane[k * kPanelOutputs] = load<T>(row + k * sizeof(T));
-        }
+void pack_plain(std::size_t lanes, std::size_t inputs, const std::byte* rows, T* panel) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
+        const std::byte* row = rows + lane * inputs * sizeof(T);
+        for (std::size_t k = 0; k < inputs; ++k)
+            panel[k * kPanelOutputs + lane] = load<T>(row + k * sizeof(T));
     }
 }
 
-void pack_q8(std::size_t outputs, std::size_t inputs, const std::byte* source, std::uint8_t* packed,
-             float* scales) {
+void pack_q8(std::size_t lanes, std::size_t inputs, const std::byte* rows, std::byte* panel) {
     const std::size_t blocks = inputs / kQuantBlock;
-    for (std::size_t n = 0; n < outputs; ++n) {
-        const std::size_t panel = n / kPanelOutputs;
-        const std::size_t lane = n % kPanelOutputs;
+    auto* weights = reinterpret_cast<std::uint8_t*>(panel);
+    auto* scales = reinterpret_cast<float*>(panel + inputs * kPanelOutputs);
+    std::memset(weights, 128, inputs * kPanelOutputs);
+    for (std::size_t lane = 0; lane < lanes; ++lane) {
         for (std::size_t block = 0; block < blocks; ++block) {
-            const std::byte* from = source + (n * blocks + block) * kQ8BlockBytes;
-            scales[(panel * blocks + block) * kPanelOutputs + lane] =
-                half_to_float(load<std::uint16_t>(from));
-            for (std::size_t i = 0; i < kQuantBlock; ++i) {
-                const std::size_t k = block * kQuantBlock + i;
-                const auto value = load<std::int8_t>(from + 2 + i);
-                packed[panel * inputs * kPanelOutputs + k / 4 * (4 * kPanelOutputs) + lane * 4 +
-                       k % 4] = static_cast<std::uint8_t>(value + 128);
+            const std::byte* from = rows + (lane * blocks + block) * kQ8BlockBytes;
+            scales[block * kPanelOutputs + lane] = half_to_float(load<std::uint16_t>(from));
+            std::uint8_t* to = weights + (block * kQuantBlock * kPanelOutputs + lane * 4);
+            for (std::size_t i = 0; i < kQuantBlock; i += 4) {
+                // Two's complement plus 128 is the same bits with the sign bit turned.
+                const auto four = load<std::uint32_t>(from + 2 + i) ^ 0x8080'8080U;
+                std::memcpy(to + i * kPanelOutputs, &four, sizeof(four));
             }
         }
     }
@@ -72,40 +72,63 @@ std::size_t source_bytes(WeightType type, std::size_t outputs, std::size_t input
     return 0;
 }
 
-Result<PackedMatrix> PackedMatrix::pack(WeightType type, std::size_t outputs, std::size_t inputs,
-                                        std::span<const std::byte> source) {
+std::size_t MatrixShape::panel_bytes() const {
+    switch (type) {
+        case WeightType::kF32: return inputs * kPanelOutputs * sizeof(float);
+        case WeightType::kF16:
+        case WeightType::kBf16: return inputs * kPanelOutputs * sizeof(std::uint16_t);
+        case WeightType::kQ8_0:
+            return (inputs + inputs / kQuantBlock * sizeof(float)) * kPanelOutputs;
+    }
+    return 0;
+}
+
+Result<void> check_source(const MatrixShape& shape, std::span<const std::byte> source) {
+    const auto& [type, outputs, inputs] = shape;
     if (type == WeightType::kQ8_0 && inputs % kQuantBlock != 0) {
         return std::unexpected(Error::unsupported(
             fmt::format("q8_0 needs a multiple of {} inputs, not {}", kQuantBlock, inputs)));
     }
-    if (source.size() != source_bytes(type, outputs, inputs)) {
-        return std::unexpected(Error::corrupt(
-            fmt::format("a {} matrix of {} x {} has {} bytes, not {}", to_string(type), outputs,
-                        inputs, source_bytes(type, outputs, inputs), source.size())));
+    const std::size_t expected = source_bytes(type, outputs, inputs);
+    if (source.size() != expected) {
+        return std::unexpected(
+            Error::corrupt(fmt::format("a {} matrix of {} x {} has {} bytes, not {}",
+                                       to_string(type), outputs, inputs, expected, source.size())));
     }
-    PackedMatrix matrix;
-    matrix.type_ = type;
-    matrix.outputs_ = outputs;
-    matrix.inputs_ = inputs;
-    const std::size_t element = type == WeightType::kF32 ? 4 : type == WeightType::kQ8_0 ? 1 : 2;
-    matrix.panel_bytes_ = inputs * kPanelOutputs * element;
-    matrix.weights_ = AlignedBuffer(matrix.panels() * matrix.panel_bytes_);
-    switch (type) {
-        case WeightType::kF32:
-            pack_plain(outputs, inputs, source.data(), matrix.weights_.as<float>().data());
-            break;
-        case WeightType::kF16:
-        case WeightType::kBf16:
-            pack_plain(outputs, inputs, source.data(), matrix.weights_.as<std::uint16_t>().data());
-            break;
-        case WeightType::kQ8_0:
-            matrix.scales_ =
-                AlignedBuffer(matrix.panels() * (inputs / kQuantBlock) * kPanelOutputs * 4);
-            std::memset(matrix.weights_.data(), 128, matrix.weights_.size());
-            pack_q8(outputs, inputs, source.data(), matrix.weights_.as<std::uint8_t>().data(),
-                    matrix.scales_.as<float>().data());
-            break;
+    return {};
+}
+
+void pack_panels(const MatrixShape& shape, std::span<const std::byte> source, std::size_t first,
+                 std::size_t count, std::span<std::byte> packed) {
+    const std::size_t panel_bytes = shape.panel_bytes();
+    SLUICE_ASSERT(first + count <= shape.panels() && packed.size() == count * panel_bytes);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t output = (first + i) * kPanelOutputs;
+        const std::size_t lanes = std::min(kPanelOutputs, shape.outputs - output);
+        const std::byte* rows = source.data() + source_bytes(shape.type, output, shape.inputs);
+        std::byte* panel = packed.data() + i * panel_bytes;
+        if (lanes < kPanelOutputs) std::memset(panel, 0, panel_bytes);
+        switch (shape.type) {
+            case WeightType::kF32:
+                pack_plain(lanes, shape.inputs, rows, reinterpret_cast<std::uint32_t*>(panel));
+                break;
+            case WeightType::kF16:
+            case WeightType::kBf16:
+                pack_plain(lanes, shape.inputs, rows, reinterpret_cast<std::uint16_t*>(panel));
+                break;
+            case WeightType::kQ8_0: pack_q8(lanes, shape.inputs, rows, panel); break;
+        }
     }
+}
+
+Result<PackedMatrix> PackedMatrix::pack(WeightType type, std::size_t outputs, std::size_t inputs,
+                                        std::span<const std::byte> source) {
+    const MatrixShape shape{.type = type, .outputs = outputs, .inputs = inputs};
+    if (auto fits = check_source(shape, source); !fits) return std::unexpected(fits.error());
+    AlignedBuffer memory(shape.packed_bytes());
+    pack_panels(shape, source, 0, shape.panels(), {memory.data(), memory.size()});
+    PackedMatrix matrix(shape, memory.data());
+    matrix.own_ = std::move(memory);
     return matrix;
 }
 
