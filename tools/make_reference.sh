@@ -21,13 +21,15 @@ help_block() {
     printf '```\n'
 }
 
+# A command, and below it its own, however deep.
 page() {
-    local name=$1 nested
-    printf '# sluice %s\n\n' "$name"
-    help_block "$name"
-    for nested in $(subcommands "$name"); do
-        printf '\n## sluice %s %s\n\n' "$name" "$nested"
-        help_block "$name" "$nested"
+    local heading=$1 nested
+    shift
+    printf '%s sluice %s\n\n' "$heading" "$*"
+    help_block "$@"
+    for nested in $(subcommands "$@"); do
+        printf '\n'
+        page "#$heading" "$@" "$nested"
     done
 }
 
@@ -39,4 +41,4 @@ rm -f "$folder"/*.md
     printf '\n'
     for name in $(subcommands); do printf -- '- [sluice %s](%s.md)\n' "$name" "$name"; done
 } >"$folder/README.md"
-for name in $(subcommands); do page "$name" >"$folder/$name.md"; done
+for name in $(subcommands); do page "#" "$name" >"$folder/$name.md"; done

@@ -37,6 +37,9 @@ struct Command {
     Run (*define)(CLI::App& command);
 };
 
+/// Declares `verbs` below `command`, one of which must be given.
+[[nodiscard]] Run define_verbs(CLI::App& command, std::span<const Command> verbs);
+
 /// In the order of `sluice --help`.
 [[nodiscard]] std::span<const Command> commands();
 

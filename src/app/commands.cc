@@ -1,6 +1,8 @@
+#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdio>
 #include <string>
+#include <utility>
 
 #include "app/command.h"
 
@@ -8,6 +10,7 @@ namespace sluice::app {
 
 Run define_bench(CLI::App& command);
 Run define_config(CLI::App& command);
+Run define_ctl(CLI::App& command);
 Run define_down(CLI::App& command);
 Run define_engine(CLI::App& command);
 Run define_gateway(CLI::App& command);
@@ -27,6 +30,7 @@ constexpr auto kCommands = std::to_array<Command>({
     {"gateway", "Serve clients in front of engines that already run", define_gateway},
     {"engine", "Run a model behind the engine port, for a gateway that runs elsewhere",
      define_engine},
+    {"ctl", "Look at a running service, and control it", define_ctl},
     {"bench", "Measure speed", define_bench},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
@@ -36,6 +40,21 @@ constexpr auto kCommands = std::to_array<Command>({
 }  // namespace
 
 std::span<const Command> commands() { return kCommands; }
+
+Run define_verbs(CLI::App& command, std::span<const Command> verbs) {
+    command.require_subcommand(1);
+    std::vector<std::pair<const CLI::App*, Run>> runs;
+    for (const Command& verb : verbs) {
+        CLI::App* sub = command.add_subcommand(std::string(verb.name), std::string(verb.summary));
+        runs.emplace_back(sub, verb.define(*sub));
+    }
+    return [runs = std::move(runs)]() -> int {
+        for (const auto& [sub, start] : runs) {
+            if (sub->parsed()) return start();
+        }
+        return kWrongUse;
+    };
+}
 
 int fail(ExitCode code, std::string_view message) {
     const std::string line = "sluice: " + std::string(message) + "\n";

@@ -66,6 +66,7 @@ constexpr auto kTable = std::to_array<Limit>({
     {"config.pools", kConfigPools, "count", "file refused"},
     {"config.workers", kConfigWorkers, "count", "file refused"},
     {"config.threads", kConfigThreads, "count", "file refused"},
+    {"admin.answer", kAdminAnswerBytes, "bytes", "sluice ctl fails"},
     {"log.line", kLogLineBytes, "bytes", "line cut"},
     {"metrics.series", kMetricSeries, "count",
      "further label values of a metric count as \"other\""},

@@ -71,6 +71,7 @@ inline constexpr std::int64_t kConfigWorkers = 64;
 inline constexpr std::int64_t kConfigThreads = 1'024;
 
 // Observation
+inline constexpr std::size_t kAdminAnswerBytes = 256 * 1024 * 1024;
 inline constexpr std::size_t kLogLineBytes = 8 * 1024;
 inline constexpr std::size_t kMetricSeries = 2'048;
 inline constexpr std::size_t kMetricLabelBytes = 128;

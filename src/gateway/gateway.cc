@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gateway/answer_writer.h"
+#include "gateway/status_report.h"
 #include "protocol/json_writer.h"
 
 namespace sluice::gateway {
@@ -101,6 +102,7 @@ const Gateway::Routes& Gateway::admin_routes() {
         {"/metrics", {"GET", &Gateway::handle_metrics}},
         {"/health", {"GET", &Gateway::handle_health}},
         {"/ready", {"GET", &Gateway::handle_ready}},
+        {"/admin/status", {"GET", &Gateway::handle_status}},
     };
     return routes;
 }
@@ -241,6 +243,10 @@ void Gateway::handle_metrics(const Exchange& exchange) {
     net::HttpResponse response = net::HttpResponse::text(200, registry_.text());
     response.headers.set("Content-Type", std::string(metrics::Registry::kContentType));
     exchange->respond(std::move(response));
+}
+
+void Gateway::handle_status(const Exchange& exchange) {
+    exchange->respond(net::HttpResponse::json(200, status_json(options_.pool, workers_)));
 }
 
 }  // namespace sluice::gateway

@@ -78,6 +78,7 @@ private:
     void handle_health(const Exchange& exchange);
     void handle_ready(const Exchange& exchange);
     void handle_metrics(const Exchange& exchange);
+    void handle_status(const Exchange& exchange);
 
     void generate(Endpoint endpoint, const Exchange& exchange);
     [[nodiscard]] Result<RequestHeaders> read_headers(const net::HttpRequest& request) const;

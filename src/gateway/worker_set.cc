@@ -43,9 +43,25 @@ std::optional<Assignment> WorkerSet::pick(const routing::Load& load) {
     if (!best) return std::nullopt;
     auto lease = ledger_.acquire(*best, load);
     if (!lease) return std::nullopt;
+    ++dispatched_;
     const Worker& worker = workers_[*best];
     return Assignment{
         .worker = *best, .url = worker.url, .info = worker.info, .lease = std::move(*lease)};
+}
+
+WorkerSet::View WorkerSet::view(WorkerIndex index) const {
+    const Worker& worker = workers_[index];
+    View view{.url = worker.url,
+              .info = worker.info,
+              .report = worker.report,
+              .report_age = std::nullopt,
+              .ready = worker.ready,
+              .reachable = worker.reachable};
+    if (worker.reported) {
+        view.report_age = std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::chrono::steady_clock::now() - *worker.reported);
+    }
+    return view;
 }
 
 void WorkerSet::report_failure(WorkerIndex index) {
@@ -69,9 +85,13 @@ void WorkerSet::probe_later(WorkerIndex index) {
 
 void WorkerSet::on_load(WorkerIndex index, const Result<port::LoadReport>& load) {
     Worker& worker = workers_[index];
+    worker.reachable = load.has_value();
     if (!load) return not_ready(index, load.error().message());
+    const bool same_process = load->pid == worker.report.pid;
+    worker.report = *load;
+    worker.reported = std::chrono::steady_clock::now();
     if (load->state != port::EngineState::kReady) return not_ready(index, "it is not ready");
-    if (worker.ready) return probe_later(index);
+    if (worker.ready && same_process) return probe_later(index);
     // It may be another process than the one before, and even another model.
     worker.probe = adapters::WorkerProbe::info(
         client_, worker.url,

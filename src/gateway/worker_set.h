@@ -6,6 +6,7 @@
 //
 // Belongs to the event loop's thread.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,6 +17,7 @@
 #include "adapters/worker_probe.h"
 #include "net/event_loop.h"
 #include "net/http_client.h"
+#include "port/load_report.h"
 #include "port/server_info.h"
 #include "routing/ledger.h"
 
@@ -47,6 +49,19 @@ public:
     /// A request on this worker failed in a way that is not the client's doing.
     void report_failure(WorkerIndex worker);
 
+    /// What is known of a worker now.
+    struct View {
+        const std::string& url;
+        const port::ServerInfo& info;                         ///< Of the last time it was ready.
+        const port::LoadReport& report;                       ///< The last one.
+        std::optional<std::chrono::milliseconds> report_age;  ///< Absent if it never answered.
+        bool ready = false;
+        bool reachable = false;  ///< The last probe was answered.
+    };
+    [[nodiscard]] View view(WorkerIndex index) const;
+    /// Requests given to a worker so far, again after a loss included.
+    [[nodiscard]] std::uint64_t dispatched() const { return dispatched_; }
+
     [[nodiscard]] std::uint64_t leases() const { return ledger_.leases(); }
     [[nodiscard]] std::size_t size() const { return workers_.size(); }
 
@@ -54,7 +69,10 @@ private:
     struct Worker {
         std::string url;
         bool ready = false;
+        bool reachable = false;
         port::ServerInfo info;
+        port::LoadReport report;
+        std::optional<std::chrono::steady_clock::time_point> reported;
         std::unique_ptr<adapters::WorkerProbe> probe;
         net::Timer next_probe;
         std::chrono::milliseconds pause{0};
@@ -71,6 +89,7 @@ private:
     std::function<void()> on_ready_;
     routing::Ledger ledger_;
     std::vector<Worker> workers_;
+    std::uint64_t dispatched_ = 0;
 };
 
 }  // namespace sluice::gateway

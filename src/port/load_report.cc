@@ -36,6 +36,7 @@ std::string to_json(const LoadReport& report) {
     writer.field("running", report.running);
     writer.field("waiting", report.waiting);
     writer.field("kv_used_share", report.kv_used_share);
+    if (report.pid != 0) writer.field("pid", report.pid);
     writer.end_object();
     return out;
 }
@@ -51,6 +52,7 @@ Result<LoadReport> parse_load_report(std::string_view json) {
     fields.read("running", report.running, 0, kAnyCount);
     fields.read("waiting", report.waiting, 0, kAnyCount);
     fields.read("kv_used_share", report.kv_used_share, FloatRange{0.0F, 1.0F});
+    fields.read("pid", report.pid, 0, kAnyCount);
     if (error) return std::unexpected(*error);
     return report;
 }

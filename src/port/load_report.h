@@ -21,6 +21,8 @@ struct LoadReport {
     std::uint32_t running = 0;   ///< Requests that take part in steps.
     std::uint32_t waiting = 0;   ///< Requests that don't yet.
     float kv_used_share = 0.0F;  ///< Of the pool, held by running requests: 0 to 1.
+    /// The process, so that a restart is seen however quick it was; 0 if it does not say.
+    std::uint32_t pid = 0;
     bool operator==(const LoadReport&) const = default;
 };
 

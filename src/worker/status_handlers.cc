@@ -1,5 +1,7 @@
 #include "worker/status_handlers.h"
 
+#include <unistd.h>
+
 #include "base/metrics.h"
 #include "worker/answers.h"
 #include "worker/translation.h"
@@ -8,7 +10,7 @@ namespace sluice::worker {
 namespace {
 
 port::LoadReport load_of(const Service& service) {
-    port::LoadReport report{.state = service.state};
+    port::LoadReport report{.state = service.state, .pid = static_cast<std::uint32_t>(::getpid())};
     if (!service.engine) return report;
     const engine::EngineStats stats = service.engine->stats();
     report.running = static_cast<std::uint32_t>(stats.running);

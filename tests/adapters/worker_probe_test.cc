@@ -49,7 +49,9 @@ TEST(WorkerProbeTest, AReadyWorkerSaysWhatAndHowItIs) {
     const auto got = info(worker.url());
     ASSERT_TRUE(got.has_value());
     EXPECT_EQ(got->model, "Tiny");
-    EXPECT_EQ(load(worker.url()), (port::LoadReport{.state = port::EngineState::kReady}));
+    EXPECT_EQ(load(worker.url()),
+              (port::LoadReport{.state = port::EngineState::kReady,
+                                .pid = static_cast<std::uint32_t>(::getpid())}));
 }
 
 TEST(WorkerProbeTest, AWorkerThatLoadsIsUnavailableAndSaysSo) {

@@ -42,6 +42,8 @@ public:
 
     port::ServerInfo info;
     bool ready = true;
+    bool answers = true;
+    std::uint32_t pid = 100;
     std::vector<port::GenerateRequest> requests;
     std::vector<std::shared_ptr<net::HttpExchange>> exchanges;
     std::size_t gone = 0;  ///< Requests whose connection the gateway closed early.
@@ -49,11 +51,13 @@ public:
 private:
     void serve(const std::shared_ptr<net::HttpExchange>& exchange) {
         const std::string& path = exchange->request().path;
+        if (!answers) return exchange->abort();
         if (path == "/ready")
             return exchange->respond(net::HttpResponse::json(
                 ready ? 200 : 503,
-                to_json(port::LoadReport{.state = ready ? port::EngineState::kReady
-                                                        : port::EngineState::kLoading})));
+                to_json(port::LoadReport{
+                    .state = ready ? port::EngineState::kReady : port::EngineState::kLoading,
+                    .pid = pid})));
         if (path == "/server_info")
             return exchange->respond(net::HttpResponse::json(200, to_json(info)));
         requests.push_back(*port::parse_generate_request(exchange->request().body));
@@ -217,6 +221,9 @@ protected:
         return R"({"model":"krill","messages":[{"role":"user","content":"Hi"}])" +
                std::string(fields) + "}";
     }
+    [[nodiscard]] json::value status() {
+        return send("GET", "/admin/status", {}, {}, gateway->admin_port()).json();
+    }
     [[nodiscard]] std::string metrics() {
         return send("GET", "/metrics", {}, {}, gateway->admin_port()).body;
     }
@@ -303,6 +310,47 @@ TEST_F(GatewayTest, WhatTheWorkerRefusesIsTheClientsError) {
     EXPECT_EQ(reply.status, 400);
     EXPECT_EQ(reply.json().at("error").at("param"), "top_k");
     EXPECT_EQ(worker->requests.size(), 1U);
+}
+
+TEST_F(GatewayTest, StatusSaysWhatIsKnownOfEachWorker) {
+    start({says("Paris.")});
+    EXPECT_EQ(chat("").status, 200);
+    const json::value all = status();
+    EXPECT_EQ(all.at("plan").at("stable"), "stable");
+    const json::value& pool = all.at("pools").at(0);
+    EXPECT_EQ(pool.at("name"), "stable");
+    EXPECT_EQ(pool.at("engine"), "native");
+    EXPECT_EQ(pool.at("ready"), true);
+    EXPECT_EQ(pool.at("dispatched_total"), 1);
+    const json::value& first = pool.at("workers").at(0);
+    EXPECT_EQ(first.at("name"), "stable-0");
+    EXPECT_EQ(first.at("url").as_string(), worker->url());
+    EXPECT_EQ(first.at("pid"), 100);
+    EXPECT_EQ(first.at("state"), "ready");
+    EXPECT_EQ(first.at("running"), 0);
+    EXPECT_TRUE(first.at("report_age_ms").is_int64());
+    EXPECT_EQ(first.at("versions").at("fingerprint"), "f");
+}
+
+TEST_F(GatewayTest, StatusOfAWorkerThatNeverAnsweredHoldsNothingMadeUp) {
+    worker = std::make_unique<FakeWorker>(loop, std::vector{says("x")});
+    worker->answers = false;
+    start_gateway({});
+    const json::value pool = status().at("pools").at(0);
+    EXPECT_EQ(pool.at("ready"), false);
+    EXPECT_EQ(pool.at("workers").at(0).at("state"), "lost");
+    for (const char* key : {"pid", "running", "waiting", "report_age_ms", "versions"})
+        EXPECT_TRUE(pool.at("workers").at(0).at(key).is_null()) << key;
+}
+
+TEST_F(GatewayTest, AWorkerThatCameBackBetweenTwoProbesIsReadAgain) {
+    start({says("x")});
+    worker->pid = 101;
+    worker->info.fingerprint = "another";
+    run_until([this] {
+        const json::value first = status().at("pools").at(0).at("workers").at(0);
+        return first.at("pid") == 101 && first.at("versions").at("fingerprint") == "another";
+    });
 }
 
 TEST_F(GatewayTest, AStopStringEndsTheAnswerAndFreesTheWorker) {

@@ -6,7 +6,8 @@ namespace {
 TEST(LoadReportTest, ComesBackEqual) {
     for (const EngineState state :
          {EngineState::kLoading, EngineState::kReady, EngineState::kStopping}) {
-        const LoadReport report{.state = state, .running = 3, .waiting = 17, .kv_used_share = 0.1F};
+        const LoadReport report{
+            .state = state, .running = 3, .waiting = 17, .kv_used_share = 0.1F, .pid = 4711};
         EXPECT_EQ(parse_load_report(to_json(report)), report);
     }
 }

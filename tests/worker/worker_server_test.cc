@@ -104,7 +104,8 @@ TEST_F(WorkerServerTest, ReadinessCarriesTheLoad) {
     const HttpAnswer idle = get("/ready");
     EXPECT_EQ(idle.status, 200);
     EXPECT_EQ(port::parse_load_report(idle.body),
-              (port::LoadReport{.state = port::EngineState::kReady}));
+              (port::LoadReport{.state = port::EngineState::kReady,
+                                .pid = static_cast<std::uint32_t>(::getpid())}));
 
     worker_.gate.close();
     FrameReader running(worker_.port(), request(1, 100, 2));

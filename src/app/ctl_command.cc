@@ -1,0 +1,24 @@
+#include <CLI/CLI.hpp>
+#include <array>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "app/command.h"
+
+namespace sluice::app {
+
+// One verb, one file: ctl_VERB.cc.
+Run define_ctl_status(CLI::App& verb);
+
+namespace {
+
+constexpr auto kVerbs = std::to_array<Command>({
+    {"status", "What answers, how busy it is, and which way traffic goes", define_ctl_status},
+});
+
+}  // namespace
+
+Run define_ctl(CLI::App& command) { return define_verbs(command, kVerbs); }
+
+}  // namespace sluice::app

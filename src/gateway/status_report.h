@@ -1,0 +1,15 @@
+#pragma once
+
+// What GET /admin/status says, and `sluice ctl status` shows: the plan, and each pool with its workers.
+
+#include <string>
+
+#include "gateway/worker_set.h"
+
+namespace sluice::gateway {
+
+/// One JSON object. A worker's `state` is what it last said of itself (loading, ready, stopping), or
+/// "lost" while it does not answer; what it has not said yet is null.
+[[nodiscard]] std::string status_json(const std::string& pool, const WorkerSet& workers);
+
+}  // namespace sluice::gateway

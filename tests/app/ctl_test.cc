@@ -1,0 +1,117 @@
+// `sluice ctl` against an admin address whose answers a test writes.
+
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "app/command.h"
+#include "app/state_folder.h"
+#include "net/event_loop.h"
+#include "net/http_server.h"
+#include "tests/app/run_sluice.h"
+#include "tests/app/temporary_folder.h"
+
+namespace sluice::app {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr std::string_view kStatus =
+    R"({"plan":{"stable":"stable"},"pools":[{"name":"stable","engine":"native","ready":true,)"
+    R"("dispatched_total":7,"workers":[{"name":"stable-0","url":"http://127.0.0.1:40001",)"
+    R"("pid":4711,"phase":"full","state":"ready","running":2,"waiting":0,"kv_used_share":0.25,)"
+    R"("report_age_ms":12,"versions":null}]}]})";
+
+/// Answers every request on a thread of its own.
+class AdminStandIn {
+public:
+    explicit AdminStandIn(net::HttpResponse answer) {
+        server_ = *net::HttpServer::listen(
+            loop_, {}, [this, answer](const std::shared_ptr<net::HttpExchange>& exchange) {
+                path_ = exchange->request().path;
+                exchange->respond(answer);
+            });
+        url_ = "http://127.0.0.1:" + std::to_string(server_->port());
+        thread_ = std::thread([this] { loop_.run(); });
+    }
+    ~AdminStandIn() {
+        loop_.stop();
+        thread_.join();
+    }
+    AdminStandIn(const AdminStandIn&) = delete;
+    AdminStandIn& operator=(const AdminStandIn&) = delete;
+
+    [[nodiscard]] const std::string& url() const { return url_; }
+    /// Of the last request; call it between requests.
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+private:
+    net::EventLoop loop_;
+    std::unique_ptr<net::HttpServer> server_;
+    std::string url_;
+    std::string path_;
+    std::thread thread_;
+};
+
+net::HttpResponse json_answer(int status, std::string_view body) {
+    return net::HttpResponse::json(status, std::string(body));
+}
+
+TEST(CtlTest, StatusShowsPoolsAndWorkers) {
+    const AdminStandIn admin(json_answer(200, kStatus));
+    const Outcome text = run_sluice({"ctl", "status", "--url", admin.url()});
+    EXPECT_EQ(text.code, kDone) << text.err;
+    EXPECT_EQ(admin.path(), "/admin/status");
+    EXPECT_THAT(text.out, HasSubstr("pool stable (native): ready, 7 dispatched"));
+    EXPECT_THAT(text.out, HasSubstr("stable-0"));
+    EXPECT_THAT(text.out, HasSubstr("4711"));
+}
+
+TEST(CtlTest, StatusAsJsonIsWhatTheGatewaySaid) {
+    const AdminStandIn admin(json_answer(200, kStatus));
+    const Outcome out = run_sluice({"ctl", "status", "--json", "--url", admin.url() + "/"});
+    EXPECT_EQ(out.code, kDone) << out.err;
+    EXPECT_EQ(out.out, std::string(kStatus) + "\n");
+}
+
+TEST(CtlTest, TheServiceOfTheStateFolderIsTheOneThatIsMeant) {
+    const AdminStandIn admin(json_answer(200, kStatus));
+    const TemporaryFolder folder;
+    const StateLock lock = *StateLock::acquire(*StateFolder::find(folder.path()));
+    ASSERT_TRUE(lock.write_state({.url = "http://127.0.0.1:1", .admin = admin.url()}));
+    const Outcome out = run_sluice({"ctl", "status", "--json", "--state", folder.path()});
+    EXPECT_EQ(out.code, kDone) << out.err;
+}
+
+TEST(CtlTest, NothingThatAnswersIsAFailureWithItsAddress) {
+    // Port 1 is nobody's here.
+    const Outcome out = run_sluice({"ctl", "status", "--url", "http://127.0.0.1:1"});
+    EXPECT_EQ(out.code, kFailed);
+    EXPECT_THAT(out.out, IsEmpty());
+    EXPECT_THAT(out.err, HasSubstr("no gateway answers at http://127.0.0.1:1"));
+}
+
+TEST(CtlTest, WhatTheGatewayRefusesIsToldInItsWords) {
+    const AdminStandIn admin(json_answer(
+        409, R"({"error":{"message":"is busy","type":"x","param":"plan.stable","code":"y"}})"));
+    const Outcome out = run_sluice({"ctl", "status", "--url", admin.url()});
+    EXPECT_EQ(out.code, kFailed);
+    EXPECT_EQ(out.err, "sluice: plan.stable: is busy\n");
+}
+
+TEST(CtlTest, WhatIsNoStatusIsAFailure) {
+    for (const std::string_view body : {"", "[]", "{}", R"({"plan":{},"pools":[1]})"}) {
+        const AdminStandIn admin(json_answer(200, body));
+        EXPECT_EQ(run_sluice({"ctl", "status", "--url", admin.url()}).code, kFailed) << body;
+    }
+}
+
+TEST(CtlTest, AUrlThatIsNoneIsWrongUse) {
+    const Outcome out = run_sluice({"ctl", "status", "--url", "localhost"});
+    EXPECT_EQ(out.code, kWrongUse);
+    EXPECT_THAT(out.err, HasSubstr("--url"));
+}
+
+}  // namespace
+}  // namespace sluice::app
