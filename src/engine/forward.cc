@@ -15,8 +15,10 @@ constexpr std::size_t kLogitsRows = 32;
 /// Cost of one row in elements above which the team is worth gathering.
 constexpr std::size_t kTeamElements = 16 * 1024;
 
-std::size_t largest_input(const checkpoint::HyperParameters& p) {
-    return std::max({std::size_t{p.width}, std::size_t{p.q_rank}, std::size_t{p.kv_rank},
+std::size_t largest_input(const Model& model) {
+    const checkpoint::HyperParameters& p = model.parameters();
+    const std::size_t ends = std::size_t{p.width} * (model.mtp() == nullptr ? 1 : 2);
+    return std::max({ends, std::size_t{p.q_rank}, std::size_t{p.kv_rank},
                      std::size_t{p.heads} * p.value, std::size_t{p.dense_ff},
                      std::size_t{p.expert_ff} * std::max(p.shared_experts, 1U),
                      std::size_t{p.nope}});
@@ -32,14 +34,16 @@ std::size_t largest_feed_forward(const checkpoint::HyperParameters& p) {
 Forward::Forward(std::shared_ptr<const Model> model, ThreadTeam& team, std::size_t rows_max)
     : model_(std::move(model)),
       p_(model_->parameters()),
+      output_norm_(&model_->output_norm()),
       team_(&team),
-      projection_(team, rows_max, largest_input(p_)),
+      projection_(team, rows_max, largest_input(*model_)),
       mla_{.heads = p_.heads,
            .latent = p_.kv_rank,
            .rope = p_.rope,
            .page_positions = 0,
            .scale = model_->attention_scale()},
       x_(rows_max * p_.width),
+      pair_(model_->mtp() == nullptr ? 0 : rows_max * 2 * p_.width),
       normed_(rows_max * std::max(p_.width, p_.q_rank)),
       q_low_(rows_max * std::max(p_.q_rank, 1U)),
       q_(rows_max * p_.heads * p_.key_length()),
@@ -80,17 +84,40 @@ void Forward::run(const Batch& batch, KvPool& pool, const LogitsSink& on_logits)
     mla_.page_positions = pool.shape().block_tokens;
     embed(batch);
     for (std::size_t index = 0; index < p_.layers; ++index) {
-        const Layer& layer = model_->layers()[index];
-        attention(layer, index, batch, pool);
-        normalize(layer.feed_forward_norm, x_.data(), p_.width, rows, normed_.data());
-        if (p_.is_moe_layer(static_cast<std::uint32_t>(index))) {
-            mixture(layer, rows);
-        } else {
-            feed_forward(layer.dense, normed_.data(), rows, p_.dense_ff, branch_.data());
-        }
-        tensor::add_in_place({x_.data(), rows * p_.width}, {branch_.data(), rows * p_.width});
+        layer(model_->layers()[index], index, p_.is_moe_layer(static_cast<std::uint32_t>(index)),
+              batch, pool);
     }
+    output_norm_ = &model_->output_norm();
     emit_logits(batch, on_logits);
+}
+
+void Forward::run_mtp(const Batch& batch, std::span<const float> hidden, KvPool& pool,
+                      const LogitsSink& on_logits) {
+    const std::size_t rows = batch.rows.size();
+    SLUICE_ASSERT(rows > 0 && rows * p_.width <= x_.size() && hidden.size() == rows * p_.width);
+    SLUICE_ASSERT(model_->mtp() != nullptr && pool.shape().layers == 1);
+    mla_.page_positions = pool.shape().block_tokens;
+    combine(batch, hidden);
+    layer(model_->mtp()->layer, 0, p_.is_moe_layer(p_.layers), batch, pool);
+    output_norm_ = &model_->mtp()->output_norm;
+    emit_logits(batch, on_logits);
+}
+
+void Forward::hidden(std::size_t row, std::span<float> out) const {
+    tensor::rms_norm({x_.data() + row * p_.width, p_.width}, *output_norm_, p_.rms_eps, out);
+}
+
+void Forward::layer(const Layer& layer, std::size_t index, bool is_moe, const Batch& batch,
+                    KvPool& pool) {
+    const std::size_t rows = batch.rows.size();
+    attention(layer, index, batch, pool);
+    normalize(layer.feed_forward_norm, x_.data(), p_.width, rows, normed_.data());
+    if (is_moe) {
+        mixture(layer, rows);
+    } else {
+        feed_forward(layer.dense, normed_.data(), rows, p_.dense_ff, branch_.data());
+    }
+    tensor::add_in_place({x_.data(), rows * p_.width}, {branch_.data(), rows * p_.width});
 }
 
 void Forward::embed(const Batch& batch) {
@@ -101,6 +128,22 @@ void Forward::embed(const Batch& batch) {
         model_->rope().angles(at.position, {cos_.data() + row * half, half},
                               {sin_.data() + row * half, half});
     });
+}
+
+// The head's residual stream: each row's embedding and hidden state, normed and projected together.
+void Forward::combine(const Batch& batch, std::span<const float> hidden) {
+    const MtpHead& head = *model_->mtp();
+    const std::size_t width = p_.width;
+    embed(batch);
+    for_each_row(batch.rows.size(), 2 * width, [&](std::size_t row, std::size_t) {
+        float* pair = pair_.data() + row * 2 * width;
+        tensor::rms_norm({x_.data() + row * width, width}, head.token_norm, p_.rms_eps,
+                         {pair, width});
+        tensor::rms_norm(hidden.subspan(row * width, width), head.hidden_norm, p_.rms_eps,
+                         {pair + width, width});
+    });
+    projection_.set_input(pair_.data(), 2 * width, batch.rows.size(), 2 * width);
+    projection_.apply(head.combine, x_.data(), width);
 }
 
 void Forward::normalize(const std::vector<float>& weight, const float* x, std::size_t stride,
@@ -168,8 +211,9 @@ void Forward::store_keys(std::size_t layer_index, const Layer& layer, const Batc
     const std::size_t block_tokens = pool.shape().block_tokens;
     for_each_row(batch.rows.size(), width, [&](std::size_t row, std::size_t) {
         const BatchRow& at = batch.rows[row];
-        const BlockIndex block = batch.block_tables[at.sequence][at.position / block_tokens];
-        float* to = pool.page(layer_index, block) + at.position % block_tokens * width;
+        const std::size_t place = at.position - at.origin;
+        const BlockIndex block = batch.block_tables[at.sequence][place / block_tokens];
+        float* to = pool.page(layer_index, block) + place % block_tokens * width;
         const float* from = kv_.data() + row * width;
         tensor::rms_norm({from, p_.kv_rank}, layer.kv_a_norm, p_.rms_eps, {to, p_.kv_rank});
         std::memcpy(to + p_.kv_rank, from + p_.kv_rank, p_.rope * sizeof(float));
@@ -190,7 +234,7 @@ void Forward::attend(std::size_t layer_index, const Batch& batch, KvPool& pool) 
                                                    .stride = pool.block_stride(),
                                                    .index = batch.block_tables[at.sequence]};
                      tensor::mla_attention(mla_, query_.data() + row * p_.heads * width, pages,
-                                           at.position + std::size_t{1},
+                                           at.position - at.origin + std::size_t{1},
                                            latent_.data() + row * p_.heads * p_.kv_rank,
                                            {attention_scratch_.data() + member * scratch, scratch});
                  });
@@ -291,9 +335,8 @@ void Forward::emit_logits(const Batch& batch, const LogitsSink& on_logits) {
     for (std::size_t first = 0; first < wanted.size(); first += kLogitsRows) {
         const std::size_t count = std::min(kLogitsRows, wanted.size() - first);
         for (std::size_t i = 0; i < count; ++i)
-            tensor::rms_norm({x_.data() + wanted[first + i] * p_.width, p_.width},
-                             model_->output_norm(), p_.rms_eps,
-                             {normed_.data() + i * p_.width, p_.width});
+            tensor::rms_norm({x_.data() + wanted[first + i] * p_.width, p_.width}, *output_norm_,
+                             p_.rms_eps, {normed_.data() + i * p_.width, p_.width});
         projection_.set_input(normed_.data(), p_.width, count, p_.width);
         projection_.apply(model_->output(), logits_.data(), p_.vocabulary);
         for (std::size_t i = 0; i < count; ++i)

@@ -24,6 +24,7 @@ namespace sluice::engine {
 struct BatchRow {
     TokenId token = 0;
     std::uint32_t position = 0;
+    std::uint32_t origin = 0;    ///< Position that the first row of the sequence's blocks is for.
     std::uint32_t sequence = 0;  ///< Index into Batch::block_tables.
     bool wants_logits = false;
 };
@@ -31,7 +32,7 @@ struct BatchRow {
 struct Batch {
     /// Rows of one sequence are in ascending position; positions before them are in the cache.
     std::vector<BatchRow> rows;
-    /// Blocks of each sequence, covering every position of its rows.
+    /// Blocks of each sequence, covering every position of its rows from their origin on.
     std::vector<std::span<const BlockIndex>> block_tables;
 };
 
@@ -46,6 +47,16 @@ public:
     /// Writes the rows' keys and values into `pool` and hands out the logits.
     void run(const Batch& batch, KvPool& pool, const LogitsSink& on_logits);
 
+    /// One pass of the model's MTP head, which must be there. A row is given hidden[row] of its
+    /// position, [rows][width], and the token *after* that position; its logits are of the token after
+    /// that one. `pool` has one layer, for the head's own keys and values.
+    void run_mtp(const Batch& batch, std::span<const float> hidden, KvPool& pool,
+                 const LogitsSink& on_logits);
+
+    /// The hidden state of a row of the last pass, normed as the output matrix sees it; [width]
+    /// values. What the MTP head takes, from the model and from itself.
+    void hidden(std::size_t row, std::span<float> out) const;
+
 private:
     struct RoutedToken {
         std::uint32_t row;
@@ -53,6 +64,9 @@ private:
     };
 
     void embed(const Batch& batch);
+    void combine(const Batch& batch, std::span<const float> hidden);
+    void layer(const Layer& layer, std::size_t index, bool is_moe, const Batch& batch,
+               KvPool& pool);
     void attention(const Layer& layer, std::size_t layer_index, const Batch& batch, KvPool& pool);
     void project_queries(const Layer& layer, std::size_t rows);
     void store_keys(std::size_t layer_index, const Layer& layer, const Batch& batch, KvPool& pool);
@@ -70,12 +84,14 @@ private:
 
     std::shared_ptr<const Model> model_;
     const checkpoint::HyperParameters& p_;
+    const std::vector<float>* output_norm_;  ///< Of the last pass: the model's or the head's.
     ThreadTeam* team_;
     Projection projection_;
     tensor::MlaShape mla_;
 
     // Activations of one step, row-major.
     tensor::FloatBuffer x_;       ///< Residual stream [rows][width].
+    tensor::FloatBuffer pair_;    ///< Inputs of the MTP head [rows][2 * width]; empty without one.
     tensor::FloatBuffer normed_;  ///< [rows][max(width, q_rank)].
     tensor::FloatBuffer q_low_;   ///< [rows][q_rank].
     tensor::FloatBuffer q_;       ///< [rows][heads][nope + rope].

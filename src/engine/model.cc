@@ -5,6 +5,23 @@
 #include "tensor/math_constants.h"
 
 namespace sluice::engine {
+namespace {
+
+std::size_t bytes_of(const FeedForward& block) {
+    return block.gate.bytes() + block.up.bytes() + block.down.bytes();
+}
+
+std::size_t bytes_of(const Layer& layer) {
+    std::size_t bytes = layer.q_a.bytes() + layer.q_b.bytes() + layer.kv_a.bytes() +
+                        layer.output.bytes() + layer.router.bytes();
+    for (const auto& head : layer.k_b) bytes += head.bytes();
+    for (const auto& head : layer.v_b) bytes += head.bytes();
+    bytes += bytes_of(layer.dense) + bytes_of(layer.shared);
+    for (const FeedForward& expert : layer.experts) bytes += bytes_of(expert);
+    return bytes;
+}
+
+}  // namespace
 
 void Model::embed(TokenId token, std::span<float> out) const {
     tensor::widen_row(embedding_type_, embedding_, parameters_.width,
@@ -18,18 +35,9 @@ std::string Model::numerics_id() const {
 }
 
 std::size_t Model::weight_bytes() const {
-    const auto of = [](const FeedForward& block) {
-        return block.gate.bytes() + block.up.bytes() + block.down.bytes();
-    };
     std::size_t bytes = output_.bytes() + embedding_.size();
-    for (const Layer& layer : layers_) {
-        bytes += layer.q_a.bytes() + layer.q_b.bytes() + layer.kv_a.bytes() + layer.output.bytes() +
-                 layer.router.bytes();
-        for (const auto& head : layer.k_b) bytes += head.bytes();
-        for (const auto& head : layer.v_b) bytes += head.bytes();
-        bytes += of(layer.dense) + of(layer.shared);
-        for (const FeedForward& expert : layer.experts) bytes += of(expert);
-    }
+    for (const Layer& layer : layers_) bytes += bytes_of(layer);
+    if (mtp_) bytes += mtp_->combine.bytes() + bytes_of(mtp_->layer);
     return bytes;
 }
 

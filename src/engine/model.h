@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -47,6 +48,16 @@ struct Layer {
     FeedForward shared;
 };
 
+/// DeepSeek V3's head for multi-token prediction: from the hidden state of position i and the token at
+/// i + 1 it predicts the token at i + 2. Embedding and output matrix are the model's own.
+struct MtpHead {
+    std::vector<float> token_norm;   ///< Of the embedding.
+    std::vector<float> hidden_norm;  ///< Of the hidden state.
+    tensor::PackedMatrix combine;    ///< Both side by side, token first, to the width.
+    Layer layer;
+    std::vector<float> output_norm;
+};
+
 class Model {
 public:
     /// Maps the file, checks every tensor's shape and packs it. An error names the tensor.
@@ -58,6 +69,8 @@ public:
     [[nodiscard]] std::span<const Layer> layers() const { return layers_; }
     [[nodiscard]] const std::vector<float>& output_norm() const { return output_norm_; }
     [[nodiscard]] const tensor::PackedMatrix& output() const { return output_; }
+    /// The first of the file's MTP heads; null if it has none.
+    [[nodiscard]] const MtpHead* mtp() const { return mtp_ ? &*mtp_ : nullptr; }
     [[nodiscard]] const tensor::RopeTable& rope() const { return rope_; }
 
     /// Factor of every attention score: 1/√(key length), with YaRN's correction.
@@ -84,6 +97,7 @@ private:
     std::vector<Layer> layers_;
     std::vector<float> output_norm_;
     tensor::PackedMatrix output_;
+    std::optional<MtpHead> mtp_;
     tensor::RopeTable rope_;
     float attention_scale_ = 1.0F;
 };

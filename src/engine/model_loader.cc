@@ -50,6 +50,7 @@ public:
         if (auto fits = check_limits(); !fits) return std::unexpected(fits.error());
         load_ends();
         for (std::uint32_t i = 0; i < p_.layers; ++i) model_->layers_.push_back(load_layer(i));
+        load_mtp();
         if (error_) return std::unexpected(*error_);
         set_rope();
         model_->fingerprint_ = checkpoint::fingerprint(*file_);
@@ -167,6 +168,18 @@ private:
             layer.dense = feed_forward(prefix, "", p_.dense_ff);
         }
         return layer;
+    }
+
+    // Conversions may leave the heads out and still count them; a head that is there is there in full.
+    void load_mtp() {
+        const std::string prefix = fmt::format("blk.{}.nextn.", p_.layers);
+        if (p_.mtp_layers == 0 || file_->find_tensor(prefix + "eh_proj.weight") == nullptr) return;
+        model_->mtp_ = MtpHead{
+            .token_norm = vector(prefix + "enorm.weight", p_.width),
+            .hidden_norm = vector(prefix + "hnorm.weight", p_.width),
+            .combine = matrix(prefix + "eh_proj.weight", p_.width, std::uint64_t{2} * p_.width),
+            .layer = load_layer(p_.layers),
+            .output_norm = vector(prefix + "shared_head_norm.weight", p_.width)};
     }
 
     void load_attention(const std::string& prefix, Layer& layer) {

@@ -17,6 +17,27 @@ std::string read_file(const std::filesystem::path& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
+std::vector<float> read_floats(const boost::json::value& name) {
+    const std::string raw = read_file(test::krill_file(boost::json::value_to<std::string>(name)));
+    std::vector<float> values(raw.size() / sizeof(float));
+    std::memcpy(values.data(), raw.data(), raw.size());
+    return values;
+}
+
+/// A pool of `layers` layers, and blocks of it for `tokens` tokens of one sequence.
+struct OneSequence {
+    OneSequence(const checkpoint::HyperParameters& p, std::size_t layers, std::size_t tokens)
+        : pool(std::move(*KvPool::create({.blocks = tokens / 64 + 1,
+                                          .block_tokens = 64,
+                                          .layers = layers,
+                                          .row_floats = p.kv_rank + p.rope}))) {
+        while (blocks.size() * 64 < tokens) blocks.push_back(*pool.allocate());
+    }
+
+    KvPool pool;
+    std::vector<BlockIndex> blocks;
+};
+
 std::vector<TokenId> ids(const boost::json::value& array) {
     return boost::json::value_to<std::vector<TokenId>>(array);
 }
@@ -36,12 +57,11 @@ std::vector<Reference> references() {
         Reference reference{.name = boost::json::value_to<std::string>(entry.at("name")),
                             .prompt_ids = ids(entry.at("prompt_ids")),
                             .greedy_ids = ids(entry.at("greedy_ids")),
-                            .logits = {}};
+                            .logits = {},
+                            .mtp_logits = {}};
         if (const auto* logits = entry.as_object().if_contains("logits")) {
-            const auto file = boost::json::value_to<std::string>(logits->at("file"));
-            const std::string raw = read_file(test::krill_file(file));
-            reference.logits.resize(raw.size() / sizeof(float));
-            std::memcpy(reference.logits.data(), raw.data(), raw.size());
+            reference.logits = read_floats(logits->at("file"));
+            reference.mtp_logits = read_floats(logits->at("mtp_file"));
         }
         result.push_back(std::move(reference));
     }
@@ -72,28 +92,56 @@ std::vector<float> all_logits(const std::shared_ptr<const Model>& model,
     const checkpoint::HyperParameters& p = model->parameters();
     ThreadTeam team(threads);
     Forward forward(model, team, std::min(chunk, ids.size()));
-    auto pool = KvPool::create({.blocks = ids.size() / 64 + 1,
-                                .block_tokens = 64,
-                                .layers = p.layers,
-                                .row_floats = p.kv_rank + p.rope});
-    SLUICE_ASSERT(pool.has_value());
-    std::vector<BlockIndex> blocks;
-    while (blocks.size() * 64 < ids.size()) blocks.push_back(*pool->allocate());
+    OneSequence sequence(p, p.layers, ids.size());
     std::vector<float> logits(ids.size() * p.vocabulary);
     for (std::size_t first = 0; first < ids.size(); first += chunk) {
         Batch batch;
-        batch.block_tables = {blocks};
+        batch.block_tables = {sequence.blocks};
         for (std::size_t i = first; i < std::min(ids.size(), first + chunk); ++i)
             batch.rows.push_back({.token = ids[i],
                                   .position = static_cast<std::uint32_t>(i),
                                   .sequence = 0,
                                   .wants_logits = true});
-        forward.run(batch, *pool, [&](std::size_t row, std::span<float> values) {
+        forward.run(batch, sequence.pool, [&](std::size_t row, std::span<float> values) {
             std::ranges::copy(
                 values, logits.begin() + static_cast<std::ptrdiff_t>((first + row) * p.vocabulary));
         });
     }
-    pool->release(blocks);
+    return logits;
+}
+
+std::vector<float> all_mtp_logits(const std::shared_ptr<const Model>& model,
+                                  const std::vector<TokenId>& ids, std::size_t chunk) {
+    const checkpoint::HyperParameters& p = model->parameters();
+    ThreadTeam team(1);
+    Forward forward(model, team, ids.size());
+    OneSequence sequence(p, p.layers, ids.size());
+    Batch batch;
+    batch.block_tables = {sequence.blocks};
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        batch.rows.push_back({.token = ids[i], .position = static_cast<std::uint32_t>(i)});
+    forward.run(batch, sequence.pool, [](std::size_t, std::span<float>) {});
+    std::vector<float> hidden(ids.size() * p.width);
+    for (std::size_t i = 0; i < ids.size(); ++i)
+        forward.hidden(i, std::span(hidden).subspan(i * p.width, p.width));
+
+    OneSequence head(p, 1, ids.size());
+    std::vector<float> logits((ids.size() - 1) * p.vocabulary);
+    for (std::size_t first = 0; first + 1 < ids.size(); first += chunk) {
+        const std::size_t count = std::min(chunk, ids.size() - 1 - first);
+        batch.rows.clear();
+        batch.block_tables = {head.blocks};
+        for (std::size_t i = first; i < first + count; ++i)
+            batch.rows.push_back({.token = ids[i + 1],
+                                  .position = static_cast<std::uint32_t>(i),
+                                  .wants_logits = true});
+        forward.run_mtp(batch, std::span(hidden).subspan(first * p.width, count * p.width),
+                        head.pool, [&](std::size_t row, std::span<float> values) {
+                            std::ranges::copy(
+                                values, logits.begin() + static_cast<std::ptrdiff_t>((first + row) *
+                                                                                     p.vocabulary));
+                        });
+    }
     return logits;
 }
 

@@ -16,7 +16,8 @@ struct Reference {
     std::string name;
     std::vector<TokenId> prompt_ids;
     std::vector<TokenId> greedy_ids;
-    std::vector<float> logits;  ///< [positions][vocabulary]; empty where none were stored.
+    std::vector<float> logits;      ///< [positions][vocabulary]; empty where none were stored.
+    std::vector<float> mtp_logits;  ///< Of the MTP head, [positions - 1][vocabulary]; likewise.
 
     [[nodiscard]] std::vector<TokenId> all_ids() const;
 };
@@ -31,5 +32,9 @@ struct Reference {
 [[nodiscard]] std::vector<float> all_logits(const std::shared_ptr<const Model>& model,
                                             const std::vector<TokenId>& ids, std::size_t chunk,
                                             std::size_t threads = 1);
+
+/// Logits of the MTP head at every position but the last, `chunk` positions a pass.
+[[nodiscard]] std::vector<float> all_mtp_logits(const std::shared_ptr<const Model>& model,
+                                                const std::vector<TokenId>& ids, std::size_t chunk);
 
 }  // namespace sluice::engine::krill

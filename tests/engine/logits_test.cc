@@ -44,12 +44,24 @@ Difference compare(std::span<const float> ours, std::span<const float> theirs,
     return difference;
 }
 
-Difference compare_file(const std::filesystem::path& file, const std::string& name) {
+std::shared_ptr<const Model> load(const std::filesystem::path& file) {
     const auto model = Model::load(file);
     EXPECT_TRUE(model.has_value()) << model.error().to_string();
+    return *model;
+}
+
+Difference compare_file(const std::filesystem::path& file, const std::string& name) {
+    const auto model = load(file);
     const krill::Reference reference = krill::reference(name);
-    const std::vector<float> logits = krill::all_logits(*model, reference.all_ids(), 512);
-    return compare(logits, reference.logits, (*model)->parameters().vocabulary);
+    const std::vector<float> logits = krill::all_logits(model, reference.all_ids(), 512);
+    return compare(logits, reference.logits, model->parameters().vocabulary);
+}
+
+Difference compare_mtp(const std::shared_ptr<const Model>& model, const std::string& name,
+                       std::size_t chunk) {
+    const krill::Reference reference = krill::reference(name);
+    const std::vector<float> logits = krill::all_mtp_logits(model, reference.all_ids(), chunk);
+    return compare(logits, reference.mtp_logits, model->parameters().vocabulary);
 }
 
 TEST(LogitsTest, F32WeightsGiveTheReferencesLogitsAtEveryPosition) {
@@ -60,6 +72,27 @@ TEST(LogitsTest, F32WeightsGiveTheReferencesLogitsAtEveryPosition) {
         const Difference difference = compare_file(path, name);
         RecordProperty("largest_" + name, std::to_string(difference.largest));
         EXPECT_LE(difference.largest, 1e-4) << name;
+    }
+}
+
+TEST(LogitsTest, F32WeightsGiveTheMtpHeadsReferenceLogitsAtEveryPosition) {
+    const auto file = checkpoint::GgufFile::open(test::krill_file("krill-f16.gguf"));
+    ASSERT_TRUE(file.has_value());
+    const auto model =
+        load(test::write_temporary("krill-mtp-f32.gguf", test::widened_to_f32(*file)));
+    ASSERT_NE(model->mtp(), nullptr);
+    for (const std::string name : {"story", "turns"}) {
+        for (const std::size_t chunk : {1U, 33U, 512U}) {
+            const Difference difference = compare_mtp(model, name, chunk);
+            EXPECT_LE(difference.largest, 1e-4) << name << " in chunks of " << chunk;
+        }
+    }
+}
+
+TEST(LogitsTest, TheMtpHeadInF16AndQ8StaysClose) {
+    for (const std::string name : {"story", "turns"}) {
+        EXPECT_LE(compare_mtp(krill::model("krill-f16.gguf"), name, 512).nmse, 1e-6) << name;
+        EXPECT_LE(compare_mtp(krill::model("krill-q8_0.gguf"), name, 512).nmse, 1e-3) << name;
     }
 }
 
