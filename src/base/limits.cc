@@ -79,6 +79,10 @@ constexpr auto kTable = std::to_array<Limit>({
     {"batch.line", kBatchLineBytes, "bytes", "the row fails, the run goes on"},
     {"batch.rows", kBatchRows, "count", "the run ends"},
     {"batch.in_flight", kBatchInFlight, "count", "--batch refused"},
+    {"trace.requests", kTraceRequests, "count", "trace refused, with its line"},
+    {"trace.tokens", kTraceTokens, "count", "trace or mix refused"},
+    {"trace.time", kTraceMilliseconds, "ms", "trace refused, with its line"},
+    {"trace.mix_shapes", kMixShapes, "count", "mix refused"},
 });
 
 }  // namespace

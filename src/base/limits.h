@@ -97,6 +97,12 @@ inline constexpr std::size_t kBatchLineBytes = 64 * 1024 * 1024;
 inline constexpr std::size_t kBatchRows = 64 * 1024 * 1024;
 inline constexpr std::size_t kBatchInFlight = 4'096;
 
+// Load tests
+inline constexpr std::size_t kTraceRequests = 4 * 1024 * 1024;
+inline constexpr std::size_t kTraceTokens = 16 * 1024 * 1024;
+inline constexpr std::size_t kTraceMilliseconds = 1'000'000'000'000;
+inline constexpr std::size_t kMixShapes = 256;
+
 struct Limit {
     std::string_view name;  ///< "http.header"
     std::uint64_t value;
