@@ -13,9 +13,23 @@ struct Sha256::Context {
     ~Context() { EVP_MD_CTX_free(evp); }
     Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
+
+    /// The last one that was given back on this thread: block keys are named inside a step.
+    static std::unique_ptr<Context>& spare() {
+        thread_local std::unique_ptr<Context> context;
+        return context;
+    }
 };
 
-Sha256::Sha256() : context_(std::make_unique<Context>()) {}
+void Sha256::Recycle::operator()(Context* context) const { Context::spare().reset(context); }
+
+Sha256::Sha256() : context_(Context::spare().release()) {
+    if (context_) {
+        SLUICE_ASSERT(EVP_DigestInit_ex(context_->evp, nullptr, nullptr) == 1);
+    } else {
+        context_.reset(std::make_unique<Context>().release());
+    }
+}
 Sha256::~Sha256() = default;
 
 Sha256& Sha256::update(std::span<const std::byte> data) {

@@ -15,7 +15,8 @@ namespace sluice {
 
 using Sha256Digest = std::array<std::uint8_t, 32>;
 
-/// Incremental SHA-256. Not copyable; `finish` may be called once.
+/// Incremental SHA-256. Not copyable; `finish` may be called once. A thread's first one allocates,
+/// those that follow it do not.
 class Sha256 {
 public:
     Sha256();
@@ -31,7 +32,10 @@ public:
 
 private:
     struct Context;
-    std::unique_ptr<Context> context_;
+    struct Recycle {
+        void operator()(Context* context) const;
+    };
+    std::unique_ptr<Context, Recycle> context_;
 };
 
 [[nodiscard]] Sha256Digest sha256(std::string_view text);

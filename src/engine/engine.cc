@@ -79,6 +79,7 @@ Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool
     if (model_->parameters().eos) end_tokens_.push_back(*model_->parameters().eos);
     batch_.rows.reserve(options_.step_tokens);
     batch_.block_tables.reserve(options_.running_max);
+    known_.reserve(options_.running_max);
     stats_.blocks = pool_.shape().blocks;
 }
 
@@ -135,6 +136,7 @@ Result<void> Engine::submit(Request request, OutputSink sink) {
     tokens.insert(tokens.end(), request.resume_output_ids.begin(), request.resume_output_ids.end());
     tokens.reserve(request.input_ids.size() + request.sampling.max_new_tokens);
     const std::size_t prompt_tokens = request.input_ids.size();
+    const std::size_t most_blocks = tokens.capacity() / kBlockTokens + 1;
     auto sequence = std::make_unique<Sequence>(Sequence{.request = std::move(request),
                                                         .sink = std::move(sink),
                                                         .sampler = std::move(sampler),
@@ -144,6 +146,13 @@ Result<void> Engine::submit(Request request, OutputSink sink) {
                                                         .root = kv::root_key(root),
                                                         .keys = {},
                                                         .progress = {}});
+    // What grows in a step gets its memory here.
+    sequence->blocks.reserve(most_blocks);
+    sequence->keys.reserve(most_blocks);
+    sequence->draft.reserve(LookupDrafter::kDraftMax);
+    sequence->progress.tokens.reserve(LookupDrafter::kDraftMax + 1);
+    if (sequence->request.return_logprobs)
+        sequence->progress.logprobs.reserve(LookupDrafter::kDraftMax + 1);
     {
         const std::lock_guard lock(mutex_);
         if (stopping_)
@@ -208,24 +217,24 @@ void Engine::run() {
 }
 
 void Engine::take_commands() {
-    std::vector<Command> commands;
     {
         const std::lock_guard lock(mutex_);
-        commands.swap(commands_);
+        taken_.swap(commands_);
     }
-    for (Command& command : commands) {
+    for (Command& command : taken_) {
         if (command.sequence) {
             scheduler_.add(std::move(command.sequence));
         } else {
             finish(command.id, Finish::kAborted);
         }
     }
+    taken_.clear();
 }
 
 bool Engine::step() {
     take_commands();
     propose_drafts();
-    const std::vector<StepPart> parts = scheduler_.plan();
+    const std::span<const StepPart> parts = scheduler_.plan();
     if (!parts.empty()) {
         compute(parts);
         ++steps_;
@@ -247,7 +256,8 @@ void Engine::propose_drafts() {
             sequence.request.sampling.max_new_tokens - sequence.output_tokens() - 1;
         const std::size_t most =
             std::min({left, LookupDrafter::kDraftMax, share == 0 ? 0 : share - 1});
-        sequence.draft = sequence.drafter.draft(sequence.tokens, most);
+        const auto draft = sequence.drafter.draft(sequence.tokens, most);
+        sequence.draft.assign(draft.begin(), draft.end());
     });
 }
 
@@ -272,18 +282,18 @@ void Engine::add_rows(const StepPart& part) {
     }
 }
 
-void Engine::compute(const std::vector<StepPart>& parts) {
+void Engine::compute(std::span<const StepPart> parts) {
     team_.run([](std::size_t) { tensor::use_exact_float_environment(); });
     const auto started = std::chrono::steady_clock::now();
     StepReport report;
     batch_.rows.clear();
     batch_.block_tables.clear();
-    std::vector<std::size_t> known;  // Tokens of each part's sequence before the step.
+    known_.clear();
     for (const StepPart& part : parts) {
         const Sequence& sequence = *part.sequence;
         const bool decode = sequence.pending() == 1 && sequence.output_tokens() > 0;
         (decode ? report.decode_tokens : report.prefill_tokens) += part.count;
-        known.push_back(sequence.tokens.size());
+        known_.push_back(sequence.tokens.size());
         add_rows(part);
     }
     forward_.run(batch_, pool_, [&](std::size_t row, std::span<float> logits) {
@@ -295,7 +305,7 @@ void Engine::compute(const std::vector<StepPart>& parts) {
         Sequence& sequence = *parts[i].sequence;
         const std::size_t before = sequence.computed;
         const std::size_t drafted =
-            before + parts[i].count > known[i] ? before + parts[i].count - known[i] : 0;
+            before + parts[i].count > known_[i] ? before + parts[i].count - known_[i] : 0;
         // Rows of tokens that were there, and of guesses that were right; the last pick is new.
         scheduler_.complete(sequence, before + parts[i].count - drafted + sequence.draft_accepted);
         sequence.drafter.learn(drafted, sequence.draft_accepted);
@@ -333,8 +343,7 @@ void Engine::on_logits(Sequence& sequence, std::size_t position, std::span<float
 void Engine::sample(Sequence& sequence, std::span<float> logits) {
     Output& progress = sequence.progress;
     const Request& request = sequence.request;
-    std::vector<float> unchanged;
-    if (request.return_logprobs) unchanged.assign(logits.begin(), logits.end());
+    if (request.return_logprobs) std::ranges::copy(logits, scratch_.unchanged.begin());
     const auto token = sequence.sampler.pick(logits, sequence.tokens.size(), scratch_);
     if (!token) {
         progress.finish = Finish::kFailed;
@@ -343,7 +352,7 @@ void Engine::sample(Sequence& sequence, std::span<float> logits) {
     }
     if (request.return_logprobs)
         progress.logprobs.push_back(
-            position_logprobs(unchanged, *token, request.top_logprobs, scratch_));
+            position_logprobs(scratch_.unchanged, *token, request.top_logprobs, scratch_));
     sequence.sampler.accept(*token);
     sequence.tokens.push_back(*token);
     progress.tokens.push_back(*token);
@@ -355,7 +364,7 @@ void Engine::sample(Sequence& sequence, std::span<float> logits) {
     }
 }
 
-void Engine::emit(const std::vector<StepPart>& parts) {
+void Engine::emit(std::span<const StepPart> parts) {
     for (const StepPart& part : parts) {
         Sequence& sequence = *part.sequence;
         Output& progress = sequence.progress;

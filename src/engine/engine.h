@@ -115,10 +115,10 @@ private:
     void take_commands();
     void propose_drafts();
     void add_rows(const StepPart& part);
-    void compute(const std::vector<StepPart>& parts);
+    void compute(std::span<const StepPart> parts);
     void on_logits(Sequence& sequence, std::size_t position, std::span<float> logits);
     void sample(Sequence& sequence, std::span<float> logits);
-    void emit(const std::vector<StepPart>& parts);
+    void emit(std::span<const StepPart> parts);
     void finish(std::string_view id, Finish how);
     void publish_stats();
     void run();
@@ -133,12 +133,14 @@ private:
     Forward forward_;
     SamplerScratch scratch_;
     Batch batch_;
+    std::vector<std::size_t> known_;  ///< Tokens of each part's sequence before the step.
     std::uint64_t arrivals_ = 0;
     std::uint64_t steps_ = 0;
 
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::vector<Command> commands_;
+    std::vector<Command> taken_;            ///< The engine's thread's half of commands_.
     std::unordered_set<std::string> live_;  ///< Ids from submit to finish.
     bool stopping_ = false;
     EngineStats stats_;

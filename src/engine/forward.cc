@@ -63,12 +63,15 @@ Forward::Forward(std::shared_ptr<const Model> model, ThreadTeam& team, std::size
       sin_(rows_max * p_.rope / 2),
       attention_scratch_(team.size() * mla_.scratch()),
       logits_(kLogitsRows * p_.vocabulary),
-      routes_(p_.expert_count) {
+      routes_(p_.expert_count),
+      expert_order_(p_.expert_count),
+      expert_keys_(p_.expert_count) {
     for (auto& route : routes_) route.reserve(rows_max);
+    wanted_.reserve(rows_max);
 }
 
 void Forward::for_each_row(std::size_t rows, std::size_t cost,
-                           const std::function<void(std::size_t, std::size_t)>& work) {
+                           FunctionRef<void(std::size_t, std::size_t)> work) {
     if (rows == 1 || rows * cost < kTeamElements || team_->size() == 1) {
         for (std::size_t row = 0; row < rows; ++row) work(row, 0);
         return;
@@ -78,7 +81,7 @@ void Forward::for_each_row(std::size_t rows, std::size_t cost,
     });
 }
 
-void Forward::run(const Batch& batch, KvPool& pool, const LogitsSink& on_logits) {
+void Forward::run(const Batch& batch, KvPool& pool, LogitsSink on_logits) {
     const std::size_t rows = batch.rows.size();
     SLUICE_ASSERT(rows > 0 && rows * p_.width <= x_.size());
     mla_.page_positions = pool.shape().block_tokens;
@@ -261,8 +264,8 @@ void Forward::choose_experts(const Layer& layer, std::size_t rows) {
     projection_.set_input(normed_.data(), p_.width, rows, p_.width);
     projection_.apply(layer.router, scores_.data(), experts);
     for (auto& route : routes_) route.clear();
-    std::vector<std::uint32_t> order(experts);
-    std::vector<float> keys(experts);
+    std::vector<std::uint32_t>& order = expert_order_;
+    std::vector<float>& keys = expert_keys_;
     for (std::size_t row = 0; row < rows; ++row) {
         const std::span<float> scores{scores_.data() + row * experts, experts};
         if (p_.gating == checkpoint::ExpertGating::kSigmoid) {
@@ -328,19 +331,19 @@ void Forward::mixture(const Layer& layer, std::size_t rows) {
     });
 }
 
-void Forward::emit_logits(const Batch& batch, const LogitsSink& on_logits) {
-    std::vector<std::size_t> wanted;
+void Forward::emit_logits(const Batch& batch, LogitsSink on_logits) {
+    wanted_.clear();
     for (std::size_t row = 0; row < batch.rows.size(); ++row)
-        if (batch.rows[row].wants_logits) wanted.push_back(row);
-    for (std::size_t first = 0; first < wanted.size(); first += kLogitsRows) {
-        const std::size_t count = std::min(kLogitsRows, wanted.size() - first);
+        if (batch.rows[row].wants_logits) wanted_.push_back(row);
+    for (std::size_t first = 0; first < wanted_.size(); first += kLogitsRows) {
+        const std::size_t count = std::min(kLogitsRows, wanted_.size() - first);
         for (std::size_t i = 0; i < count; ++i)
-            tensor::rms_norm({x_.data() + wanted[first + i] * p_.width, p_.width}, *output_norm_,
+            tensor::rms_norm({x_.data() + wanted_[first + i] * p_.width, p_.width}, *output_norm_,
                              p_.rms_eps, {normed_.data() + i * p_.width, p_.width});
         projection_.set_input(normed_.data(), p_.width, count, p_.width);
         projection_.apply(model_->output(), logits_.data(), p_.vocabulary);
         for (std::size_t i = 0; i < count; ++i)
-            on_logits(wanted[first + i], {logits_.data() + i * p_.vocabulary, p_.vocabulary});
+            on_logits(wanted_[first + i], {logits_.data() + i * p_.vocabulary, p_.vocabulary});
     }
 }
 

@@ -6,11 +6,11 @@
 // batch never changes a bit (docs/exactness.md).
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "base/thread_team.h"
 #include "engine/kv_pool.h"
 #include "engine/model.h"
@@ -40,12 +40,12 @@ class Forward {
 public:
     /// Called for each row that wants logits, in the batch's order, with [vocabulary] values that
     /// live until it returns.
-    using LogitsSink = std::function<void(std::size_t row, std::span<float> logits)>;
+    using LogitsSink = FunctionRef<void(std::size_t row, std::span<float> logits)>;
 
     Forward(std::shared_ptr<const Model> model, ThreadTeam& team, std::size_t rows_max);
 
     /// Writes the rows' keys and values into `pool` and hands out the logits.
-    void run(const Batch& batch, KvPool& pool, const LogitsSink& on_logits);
+    void run(const Batch& batch, KvPool& pool, LogitsSink on_logits);
 
     /// One pass of the model's MTP head, which must be there. A row is given hidden[row] of its
     /// position, [rows][width], and the token *after* that position; its logits are of the token after
@@ -75,12 +75,12 @@ private:
                       float* y);
     void mixture(const Layer& layer, std::size_t rows);
     void choose_experts(const Layer& layer, std::size_t rows);
-    void emit_logits(const Batch& batch, const LogitsSink& on_logits);
+    void emit_logits(const Batch& batch, LogitsSink on_logits);
     void normalize(const std::vector<float>& weight, const float* x, std::size_t stride,
                    std::size_t rows, float* y);
     /// Calls work(row) for every row, split over the team where `cost` per row is worth it.
     void for_each_row(std::size_t rows, std::size_t cost,
-                      const std::function<void(std::size_t row, std::size_t member)>& work);
+                      FunctionRef<void(std::size_t row, std::size_t member)> work);
 
     std::shared_ptr<const Model> model_;
     const checkpoint::HyperParameters& p_;
@@ -112,6 +112,9 @@ private:
     tensor::FloatBuffer attention_scratch_;         ///< [members][heads * 256].
     tensor::FloatBuffer logits_;                    ///< [kLogitsRows][vocabulary].
     std::vector<std::vector<RoutedToken>> routes_;  ///< Per expert.
+    std::vector<std::uint32_t> expert_order_;       ///< Of one row, the best first.
+    std::vector<float> expert_keys_;
+    std::vector<std::size_t> wanted_;  ///< Rows that want logits.
 };
 
 }  // namespace sluice::engine

@@ -3,21 +3,17 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <ranges>
+#include <utility>
 
 #include "base/assert.h"
 
 namespace sluice::engine {
 
 void KvPool::Unmap::operator()(float* data) const { munmap(data, bytes); }
-
-std::size_t KvPool::KeyHash::operator()(const kv::BlockKey& key) const {
-    std::size_t hash = 0;  // Any eight bytes of a SHA-256 are as good as a hash of it.
-    std::memcpy(&hash, key.data(), sizeof(hash));
-    return hash;
-}
 
 Result<KvPool> KvPool::create(const Shape& shape) {
     const std::size_t bytes =
@@ -33,17 +29,57 @@ Result<KvPool> KvPool::create(const Shape& shape) {
 }
 
 KvPool::KvPool(const Shape& shape, float* memory, std::size_t bytes)
-    : shape_(shape), memory_(memory, Unmap{bytes}), blocks_(shape.blocks) {
+    : shape_(shape),
+      memory_(memory, Unmap{bytes}),
+      blocks_(shape.blocks),
+      buckets_(std::bit_ceil(shape.blocks), kNone) {
+    free_.reserve(shape.blocks);
     for (std::size_t block = shape.blocks; block > 0; --block) {
         free_.push_back(static_cast<BlockIndex>(block - 1));
     }
 }
 
+// Any eight bytes of a SHA-256 are as good as a hash of it.
+BlockIndex& KvPool::bucket(const kv::BlockKey& key) {
+    std::size_t hash = 0;
+    std::memcpy(&hash, key.data(), sizeof(hash));
+    return buckets_[hash & (buckets_.size() - 1)];
+}
+
+BlockIndex KvPool::find(const kv::BlockKey& key) {
+    BlockIndex block = bucket(key);
+    while (block != kNone && blocks_[block].key != key) block = blocks_[block].same_bucket;
+    return block;
+}
+
+void KvPool::keep(BlockIndex block) {
+    blocks_[block].older = newest_;
+    blocks_[block].newer = kNone;
+    (newest_ == kNone ? oldest_ : blocks_[newest_].newer) = block;
+    newest_ = block;
+    ++kept_;
+}
+
+void KvPool::unkeep(BlockIndex block) {
+    const Block& entry = blocks_[block];
+    (entry.older == kNone ? oldest_ : blocks_[entry.older].newer) = entry.newer;
+    (entry.newer == kNone ? newest_ : blocks_[entry.newer].older) = entry.older;
+    --kept_;
+}
+
+void KvPool::forget(BlockIndex block) {
+    Block& entry = blocks_[block];
+    BlockIndex* link = &bucket(*entry.key);
+    while (*link != block) link = &blocks_[*link].same_bucket;
+    *link = entry.same_bucket;
+    entry.key.reset();
+}
+
 std::optional<BlockIndex> KvPool::allocate() {
     if (free_.empty()) {
-        if (kept_.empty()) return std::nullopt;
-        const BlockIndex oldest = kept_.front();
-        kept_.pop_front();
+        if (kept_ == 0) return std::nullopt;
+        const BlockIndex oldest = oldest_;
+        unkeep(oldest);
         forget(oldest);
         ++evictions_;
         free_.push_back(oldest);
@@ -54,22 +90,21 @@ std::optional<BlockIndex> KvPool::allocate() {
     return block;
 }
 
-std::vector<BlockIndex> KvPool::take_prefix(std::span<const kv::BlockKey> keys) {
-    std::vector<BlockIndex> taken;
+void KvPool::take_prefix(std::span<const kv::BlockKey> keys, std::vector<BlockIndex>& blocks) {
     for (const kv::BlockKey& key : keys) {
-        const auto found = sealed_.find(key);
-        if (found == sealed_.end()) break;
-        Block& block = blocks_[found->second];
-        if (block.holders++ == 0) kept_.erase(block.kept);
-        taken.push_back(found->second);
+        const BlockIndex found = find(key);
+        if (found == kNone) return;
+        if (blocks_[found].holders++ == 0) unkeep(found);
+        blocks.push_back(found);
     }
-    return taken;
 }
 
 void KvPool::seal(BlockIndex block, const kv::BlockKey& key) {
-    SLUICE_ASSERT(blocks_[block].holders > 0);
-    if (blocks_[block].key || !sealed_.emplace(key, block).second) return;
-    blocks_[block].key = key;
+    Block& entry = blocks_[block];
+    SLUICE_ASSERT(entry.holders > 0);
+    if (entry.key || find(key) != kNone) return;
+    entry.key = key;
+    entry.same_bucket = std::exchange(bucket(key), block);
 }
 
 void KvPool::release(std::span<const BlockIndex> blocks) {
@@ -78,7 +113,7 @@ void KvPool::release(std::span<const BlockIndex> blocks) {
         SLUICE_ASSERT(block.holders > 0);
         if (--block.holders > 0) continue;
         if (block.key) {
-            block.kept = kept_.insert(kept_.end(), index);
+            keep(index);
         } else {
             free_.push_back(index);
         }
@@ -86,16 +121,12 @@ void KvPool::release(std::span<const BlockIndex> blocks) {
 }
 
 void KvPool::clear_kept() {
-    for (const BlockIndex block : kept_) {
+    while (kept_ > 0) {
+        const BlockIndex block = oldest_;
+        unkeep(block);
         forget(block);
         free_.push_back(block);
     }
-    kept_.clear();
-}
-
-void KvPool::forget(BlockIndex block) {
-    sealed_.erase(*blocks_[block].key);
-    blocks_[block].key.reset();
 }
 
 float* KvPool::page(std::size_t layer, BlockIndex block) {

@@ -7,13 +7,13 @@
 // instead of computing. Kept blocks are the reserve that allocation draws on, the longest unused
 // first; a sequence gives its blocks back tail first, so prefixes outlive their endings.
 //
-// Not thread-safe: it belongs to the engine's thread.
+// All bookkeeping lives in one record a block, linked by index: nothing is allocated after `create`.
+// Not thread-safe.
 
 #include <cstdint>
-#include <list>
+#include <memory>
 #include <optional>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -39,16 +39,17 @@ public:
 
     [[nodiscard]] const Shape& shape() const { return shape_; }
     /// Free and kept blocks: what `allocate` can still give.
-    [[nodiscard]] std::size_t available() const { return free_.size() + kept_.size(); }
+    [[nodiscard]] std::size_t available() const { return free_.size() + kept_; }
     [[nodiscard]] std::size_t held() const { return shape_.blocks - available(); }
-    [[nodiscard]] std::size_t kept() const { return kept_.size(); }
+    [[nodiscard]] std::size_t kept() const { return kept_; }
     [[nodiscard]] std::uint64_t evictions() const { return evictions_; }
 
     /// A block with one holder and undefined content; nothing if every block is held.
     [[nodiscard]] std::optional<BlockIndex> allocate();
 
-    /// The longest run of blocks sealed under the first of `keys`, each with one more holder.
-    [[nodiscard]] std::vector<BlockIndex> take_prefix(std::span<const kv::BlockKey> keys);
+    /// Appends the longest run of blocks sealed under the first of `keys` to `blocks`, each with one
+    /// more holder.
+    void take_prefix(std::span<const kv::BlockKey> keys, std::vector<BlockIndex>& blocks);
 
     /// Names a full block, so that others may take it. Keeps the first block of a name; equal keys
     /// mean equal bytes.
@@ -73,24 +74,32 @@ private:
         std::size_t bytes = 0;
         void operator()(float* data) const;
     };
+    static constexpr BlockIndex kNone = ~BlockIndex{0};
+
     struct Block {
         std::uint32_t holders = 0;
         std::optional<kv::BlockKey> key;
-        std::list<BlockIndex>::iterator kept;  ///< Valid while holders == 0 and key is set.
-    };
-    struct KeyHash {
-        std::size_t operator()(const kv::BlockKey& key) const;
+        BlockIndex same_bucket = kNone;  ///< The next with a key in its bucket.
+        /// Neighbours in the order of last use, while the block is kept.
+        BlockIndex older = kNone;
+        BlockIndex newer = kNone;
     };
 
     KvPool(const Shape& shape, float* memory, std::size_t bytes);
+    [[nodiscard]] BlockIndex& bucket(const kv::BlockKey& key);
+    [[nodiscard]] BlockIndex find(const kv::BlockKey& key);
+    void keep(BlockIndex block);
+    void unkeep(BlockIndex block);
     void forget(BlockIndex block);
 
     Shape shape_;
     std::unique_ptr<float, Unmap> memory_;
     std::vector<Block> blocks_;
     std::vector<BlockIndex> free_;
-    std::list<BlockIndex> kept_;  ///< The longest unused in front.
-    std::unordered_map<kv::BlockKey, BlockIndex, KeyHash> sealed_;
+    std::vector<BlockIndex> buckets_;  ///< First block of each; a power of two.
+    std::size_t kept_ = 0;
+    BlockIndex oldest_ = kNone;  ///< Of the kept: the longest unused.
+    BlockIndex newest_ = kNone;
     std::uint64_t evictions_ = 0;
 };
 

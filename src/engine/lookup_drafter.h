@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "base/sampling_params.h"
@@ -19,9 +18,9 @@ class LookupDrafter {
 public:
     static constexpr std::size_t kDraftMax = 8;
 
-    /// Up to `most` tokens that may follow `tokens`; none if its end is new. `tokens` only grows from
-    /// call to call, or was given to another drafter before.
-    [[nodiscard]] std::vector<TokenId> draft(std::span<const TokenId> tokens, std::size_t most);
+    /// Up to `most` tokens that may follow `tokens`, a part of it; none if its end is new. `tokens`
+    /// only grows from call to call. The first call allocates, the others do not.
+    [[nodiscard]] std::span<const TokenId> draft(std::span<const TokenId> tokens, std::size_t most);
 
     /// How the last draft did. Good drafts get longer, bad ones shorter.
     void learn(std::size_t drafted, std::size_t accepted);
@@ -29,10 +28,14 @@ public:
 private:
     static constexpr std::size_t kContext = 3;  ///< Tokens that must agree.
 
-    [[nodiscard]] static std::uint64_t key(std::span<const TokenId> tokens, std::size_t end);
+    static constexpr std::size_t kGrowth =
+        1024;  ///< Tokens expected beyond those of the first call.
 
-    /// Where the tokens after each run of kContext tokens begin; the last place wins.
-    std::unordered_map<std::uint64_t, std::uint32_t> places_;
+    [[nodiscard]] std::uint32_t& place(std::span<const TokenId> run);
+
+    /// Where the tokens after each run of kContext tokens begin, 0 for none. Runs that meet in an entry
+    /// overwrite each other, and a late one is the better guess, so the table never grows.
+    std::vector<std::uint32_t> places_;
     std::size_t indexed_ = 0;  ///< Runs that end at or before this place are in places_.
     std::size_t length_ = 4;
 };

@@ -34,20 +34,30 @@ void sort_front(std::vector<TokenId>& order, std::size_t count, std::span<const 
 }  // namespace
 
 SamplerScratch::SamplerScratch(std::size_t vocabulary)
-    : values(vocabulary), exponentials(vocabulary), order(vocabulary) {}
+    : values(vocabulary), exponentials(vocabulary), order(vocabulary), unchanged(vocabulary) {}
 
 Sampler::Sampler(const SamplingParams& params, std::span<const TokenId> end_tokens,
                  std::span<const TokenId> prompt)
     : params_(params), end_tokens_(end_tokens.begin(), end_tokens.end()) {
     has_penalties_ = params_.frequency_penalty != 0.0F || params_.presence_penalty != 0.0F ||
                      params_.repetition_penalty != 1.0F;
-    if (params_.repetition_penalty != 1.0F)
-        for (const TokenId token : prompt) counts_.try_emplace(token, 0);
+    if (!has_penalties_) return;
+    std::vector<TokenId> known;
+    if (params_.repetition_penalty != 1.0F) known.assign(prompt.begin(), prompt.end());
+    std::ranges::sort(known);
+    const auto repeated = std::ranges::unique(known);
+    known.erase(repeated.begin(), repeated.end());
+    counts_.reserve(known.size() + params_.max_new_tokens);
+    for (const TokenId token : known) counts_.push_back({.token = token, .in_output = 0});
 }
 
 void Sampler::accept(TokenId token) {
     ++output_tokens_;
-    if (has_penalties_) ++counts_[token];
+    if (!has_penalties_) return;
+    auto at = std::ranges::lower_bound(counts_, token, {}, &Count::token);
+    if (at == counts_.end() || at->token != token)
+        at = counts_.insert(at, {.token = token, .in_output = 0});
+    ++at->in_output;
 }
 
 bool Sampler::is_stop(TokenId token) const {

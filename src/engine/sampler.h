@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
 #include "base/error.h"
@@ -22,6 +21,7 @@ struct SamplerScratch {
     std::vector<float> values;
     std::vector<float> exponentials;
     std::vector<TokenId> order;
+    std::vector<float> unchanged;  ///< Logits before a pick changes them.
 };
 
 class Sampler {
@@ -51,9 +51,12 @@ private:
 
     SamplingParams params_;
     std::vector<TokenId> end_tokens_;
-    /// Occurrences in the output, and 0 for tokens that are only in the prompt. Empty unless a
-    /// penalty needs it.
-    std::unordered_map<TokenId, std::uint32_t> counts_;
+    struct Count {
+        TokenId token;
+        std::uint32_t in_output;  ///< 0 for tokens that are only in the prompt.
+    };
+    /// By token. Empty unless a penalty needs it; room for all there will be.
+    std::vector<Count> counts_;
     bool has_penalties_ = false;
     std::uint32_t output_tokens_ = 0;
 };

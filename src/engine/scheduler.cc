@@ -10,6 +10,8 @@ namespace sluice::engine {
 
 Scheduler::Scheduler(KvPool& pool, const Limits& limits) : pool_(pool), limits_(limits) {
     SLUICE_ASSERT(limits.running_max > 0 && limits.step_tokens >= limits.running_max);
+    running_.reserve(limits.running_max);
+    parts_.reserve(limits.running_max);
 }
 
 Scheduler::~Scheduler() {
@@ -70,7 +72,7 @@ void Scheduler::take_cached_prefix(Sequence& sequence) {
     }
     const std::size_t full_blocks = usable / pool_.shape().block_tokens;
     extend_keys(sequence, full_blocks);
-    sequence.blocks = pool_.take_prefix(std::span(sequence.keys).first(full_blocks));
+    pool_.take_prefix(std::span(sequence.keys).first(full_blocks), sequence.blocks);
     sequence.computed = sequence.blocks.size() * pool_.shape().block_tokens;
 }
 
@@ -132,16 +134,16 @@ std::size_t Scheduler::draft_room(const Sequence& sequence, std::size_t budget) 
     return std::min(drafts, held * size - sequence.computed - 1);
 }
 
-std::vector<StepPart> Scheduler::plan() {
+std::span<const StepPart> Scheduler::plan() {
     admit();
-    std::vector<StepPart> parts;
+    parts_.clear();
     std::size_t budget = limits_.step_tokens;
     const auto take = [&](std::size_t index, std::size_t most) {
         Sequence& sequence = *running_[index];
         std::size_t count = std::min({sequence.pending(), most, budget});
         if (sequence.pending() == 1) count += draft_room(sequence, budget);
         if (count == 0 || !reserve(sequence, sequence.computed + count)) return;
-        parts.push_back({&sequence, count});
+        parts_.push_back({&sequence, count});
         budget -= count;
     };
     // Whoever is preempted stands behind the one that needs room, so it is in no part yet: decodes
@@ -151,11 +153,11 @@ std::vector<StepPart> Scheduler::plan() {
     for (std::size_t i = 0; i < running_.size(); ++i)
         if (running_[i]->pending() > 1) take(i, limits_.prefill_chunk);
     // A decode further back may have lost its place to a prefill in front of it.
-    std::erase_if(parts, [this](const StepPart& part) {
+    std::erase_if(parts_, [this](const StepPart& part) {
         return std::ranges::none_of(
             running_, [&](const SequencePtr& each) { return each.get() == part.sequence; });
     });
-    return parts;
+    return parts_;
 }
 
 void Scheduler::complete(Sequence& sequence, std::size_t computed) {

@@ -43,8 +43,9 @@ public:
     /// Takes a sequence out and gives its blocks back; null if there is none with this id.
     [[nodiscard]] SequencePtr remove(std::string_view id);
 
-    /// The next step; empty if there is nothing to do. Every part's positions have blocks.
-    [[nodiscard]] std::vector<StepPart> plan();
+    /// The next step; empty if there is nothing to do. Every part's positions have blocks. Valid until
+    /// the next call.
+    [[nodiscard]] std::span<const StepPart> plan();
 
     /// The first `computed` tokens of the sequence are computed: names the blocks that are full now.
     void complete(Sequence& sequence, std::size_t computed);
@@ -77,6 +78,7 @@ private:
     Limits limits_;
     std::deque<SequencePtr> waiting_;  ///< By priority, then arrival.
     std::vector<SequencePtr> running_;
+    std::vector<StepPart> parts_;  ///< Of the last plan.
     std::uint64_t preemptions_ = 0;
     std::uint64_t cached_tokens_ = 0;
 };

@@ -25,13 +25,16 @@ BlockKey child_key(const BlockKey& parent, std::span<const TokenId> tokens) {
     Sha256 hash;
     hash.update(std::as_bytes(std::span(parent)));
     hash.update_u64(tokens.size());
+    std::array<std::uint8_t, 256> bytes{};
+    std::size_t filled = 0;
     for (const TokenId token : tokens) {
-        const auto value = static_cast<std::uint32_t>(token);
-        const std::array<std::uint8_t, 4> bytes = {
-            static_cast<std::uint8_t>(value), static_cast<std::uint8_t>(value >> 8),
-            static_cast<std::uint8_t>(value >> 16), static_cast<std::uint8_t>(value >> 24)};
+        auto value = static_cast<std::uint32_t>(token);
+        for (int i = 0; i < 4; ++i, value >>= 8) bytes[filled++] = static_cast<std::uint8_t>(value);
+        if (filled < bytes.size()) continue;
         hash.update(std::as_bytes(std::span(bytes)));
+        filled = 0;
     }
+    hash.update(std::as_bytes(std::span(bytes).first(filled)));
     return hash.finish();
 }
 
