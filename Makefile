@@ -18,7 +18,7 @@ EXACT := checkpoint tensor engine
 CTEST := tools/ctest.sh
 SOURCES := git ls-files -co --exclude-standard -- 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'bench/*.cc'
 
-.PHONY: help up down build test check asan tsan digest fuzz soak bench format format-check tidy reference
+.PHONY: help up down build test check asan tsan digest neon fuzz soak bench format format-check tidy reference
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -60,6 +60,9 @@ digest:
 fuzz:
 	@tools/build.sh fuzz fuzz_targets
 	@tools/fuzz.sh
+
+neon:  ## The exact folders cross-compiled for AArch64, under qemu (minutes)
+	@tools/neon.sh
 
 soak:  ## Kill storms and long loads
 	@if [ -x tools/soak.sh ]; then tools/soak.sh; else echo "no soak test yet"; fi

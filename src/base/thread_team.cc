@@ -14,6 +14,8 @@ constexpr int kSpins = 1'000;
 void pause_briefly() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
 #endif
 }
 

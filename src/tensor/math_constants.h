@@ -10,7 +10,7 @@
 namespace sluice::tensor {
 
 /// Version of every rule in docs/exactness.md as implemented here; part of the numerics id.
-inline constexpr int kArithmeticVersion = 1;
+inline constexpr int kArithmeticVersion = 2;
 
 /// Logical lanes of every horizontal sum: element i belongs to lane i mod 16.
 inline constexpr std::size_t kReductionLanes = 16;

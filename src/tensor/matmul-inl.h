@@ -14,7 +14,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <limits>
 
+#include "tensor/math-inl.h"
 #include "tensor/matmul.h"
 
 #ifndef SLUICE_TENSOR_MATMUL_TYPES
@@ -34,16 +36,10 @@ struct QuantizedView {
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::tensor::HWY_NAMESPACE {
-namespace hn = hwy::HWY_NAMESPACE;
-
-inline constexpr std::size_t kLanes = HWY_LANES(float);
 inline constexpr std::size_t kVectors = kPanelOutputs / kLanes;  // per panel
 inline constexpr std::size_t kRowsTile = HWY_CAP_GE512 ? 8 : 4;
 inline constexpr std::size_t kPanelsTile = HWY_CAP_GE512 ? 2 : 1;
 inline constexpr std::size_t kPanelsOneRow = HWY_CAP_GE512 ? 8 : 4;  // hides the chain's latency
-
-using Floats = hn::ScalableTag<float>;
-using FloatVec = hn::Vec<Floats>;
 
 HWY_INLINE FloatVec load_weight(const float* from) { return hn::Load(Floats(), from); }
 HWY_INLINE FloatVec load_weight(const hwy::float16_t* from) {
@@ -161,9 +157,13 @@ HWY_ATTR void matmul_bf16(const PackedMatrix& weights, const float* x, float* y,
 using Ints = hn::Rebind<std::int32_t, Floats>;
 using IntVec = hn::Vec<Ints>;
 
-// Exact Σ of four products per lane: unsigned weights times signed activations, without VNNI's
-// instruction. Bytes are widened to 16 bits, so that no intermediate can saturate.
+// Exact Σ of four products per lane: packed weights times signed activations. A dot that is kSigned
+// takes the +128 off the weights, so its sums need no correction.
+
+#if !HWY_ARCH_ARM_A64
+// Without an instruction for it. Bytes are widened to 16 bits, so that no intermediate can saturate.
 struct WideDot {
+    static constexpr bool kSigned = false;
     HWY_INLINE IntVec operator()(IntVec acc, IntVec weights, std::int32_t activations) const {
         const Ints d;
         const hn::Repartition<std::int16_t, Ints> d16;
@@ -179,11 +179,37 @@ struct WideDot {
         return hn::ReorderWidenMulAccumulate(d, w_odd, a_odd, acc, unused);
     }
 };
+#else
+// |weight| ≤ 128 and |activation| ≤ 127, so two products fit into 16 bits.
+struct WideDot {
+    static constexpr bool kSigned = true;
+    HWY_INLINE IntVec operator()(IntVec acc, IntVec weights, std::int32_t activations) const {
+        const int8x16_t w = veorq_s8(vreinterpretq_s8_s32(weights.raw), vdupq_n_s8(-128));
+        const int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(activations));
+        const int16x8_t low = vmull_s8(vget_low_s8(w), vget_low_s8(a));
+        return IntVec(vpadalq_s16(acc.raw, vpaddq_s16(low, vmull_high_s8(w, a))));
+    }
+};
+
+// The same in one instruction, as assembly for the reason of VnniDot; callers check the processor.
+struct SdotDot {
+    static constexpr bool kSigned = true;
+    HWY_INLINE IntVec operator()(IntVec acc, IntVec weights, std::int32_t activations) const {
+        const int8x16_t w = veorq_s8(vreinterpretq_s8_s32(weights.raw), vdupq_n_s8(-128));
+        const int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(activations));
+        asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+            : "+w"(acc.raw)
+            : "w"(w), "w"(a));
+        return acc;
+    }
+};
+#endif
 
 #if HWY_TARGET == HWY_AVX3
 // The same in one instruction. Written as assembly because Highway 1.0.3 has neither a four-way
 // integer dot nor a target that allows this intrinsic; callers check the processor.
 struct VnniDot {
+    static constexpr bool kSigned = false;
     HWY_INLINE IntVec operator()(IntVec acc, IntVec weights, std::int32_t activations) const {
         const __m512i broadcast = _mm512_set1_epi32(activations);
         asm("vpdpbusd %2, %1, %0" : "+v"(acc.raw) : "v"(weights.raw), "v"(broadcast));
@@ -212,7 +238,9 @@ HWY_INLINE void q8_tile(const Dot& dot, const PackedMatrix& weights, std::size_t
         IntVec sum[kRows][kPanels][kVectors];
 #pragma GCC unroll 16
         for (std::size_t r = 0; r < kRows; ++r) {
-            const IntVec start = hn::Set(di, x.corrections[(row + r) * x.block_stride + block]);
+            const IntVec start =
+                Dot::kSigned ? hn::Zero(di)
+                             : hn::Set(di, x.corrections[(row + r) * x.block_stride + block]);
 #pragma GCC unroll 16
             for (std::size_t p = 0; p < kPanels; ++p)
 #pragma GCC unroll 16
@@ -269,36 +297,132 @@ HWY_INLINE void matmul_q8_with(const PackedMatrix& weights, const QuantizedView&
 }
 
 HWY_ATTR void matmul_q8(const PackedMatrix& weights, const QuantizedView& x, float* y,
-                        const MatmulShape& shape, PanelRange range, [[maybe_unused]] bool vnni) {
+                        const MatmulShape& shape, PanelRange range, [[maybe_unused]] bool has_dot) {
 #if HWY_TARGET == HWY_AVX3
-    if (vnni) return matmul_q8_with<VnniDot>(weights, x, y, shape, range);
+    if (has_dot) return matmul_q8_with<VnniDot>(weights, x, y, shape, range);
+#elif HWY_ARCH_ARM_A64
+    if (has_dot) return matmul_q8_with<SdotDot>(weights, x, y, shape, range);
 #endif
     matmul_q8_with<WideDot>(weights, x, y, shape, range);
 }
 
-HWY_ATTR void quantize_row(const float* x, std::size_t inputs, std::int8_t* values, float* scales,
-                           std::int32_t* corrections) {
+using FourInts = hn::Rebind<std::int32_t, Four>;
+using FourIntVec = hn::Vec<FourInts>;
+
+struct Larger {
+    template <class V>
+    HWY_INLINE V operator()(V a, V b) const {
+        return hn::Max(a, b);
+    }
+};
+struct Sum {
+    template <class V>
+    HWY_INLINE V operator()(V a, V b) const {
+        return hn::Add(a, b);
+    }
+};
+
+// Sixteen integers become four. In any order: neither a maximum nor an integer sum depends on it.
+template <class Op>
+HWY_INLINE FourIntVec fold_to_four(const IntVec (&lanes)[kGroup], Op op) {
+#if HWY_CAP_GE512
+    const hn::Half<Ints> half;
+    const auto eight = op(hn::LowerHalf(half, lanes[0]), hn::UpperHalf(half, lanes[0]));
+    return op(hn::LowerHalf(FourInts(), eight), hn::UpperHalf(FourInts(), eight));
+#elif HWY_CAP_GE256
+    const IntVec eight = op(lanes[0], lanes[1]);
+    return op(hn::LowerHalf(FourInts(), eight), hn::UpperHalf(FourInts(), eight));
+#else
+    return op(op(lanes[0], lanes[1]), op(lanes[2], lanes[3]));
+#endif
+}
+
+// Each of four fours becomes one.
+template <class Op>
+HWY_INLINE FourIntVec fold_fours(FourIntVec a, FourIntVec b, FourIntVec c, FourIntVec e, Op op) {
+    const FourInts d;
+    const FourIntVec ab = op(hn::ConcatLowerLower(d, b, a), hn::ConcatUpperUpper(d, b, a));
+    const FourIntVec ce = op(hn::ConcatLowerLower(d, e, c), hn::ConcatUpperUpper(d, e, c));
+    return op(hn::ConcatEven(d, ce, ab), hn::ConcatOdd(d, ce, ab));
+}
+
+/// Adding this to |x| < 2^22 rounds x to an integer, half to even, and leaves it in the low bits.
+inline constexpr float kRounder = 0x1.8p23F;
+inline constexpr std::uint32_t kRounderBits = 0x4B400000U;
+
+// Quantises kBlocks, 1 or 4, blocks that follow each other.
+template <std::size_t kBlocks>
+HWY_INLINE void quantize_blocks(const float* x, std::int8_t* values, float* scales,
+                                std::int32_t* corrections) {
     const Floats d;
     const Ints di;
-    const hn::Rebind<std::int8_t, Floats> d8;
-    for (std::size_t block = 0; block < inputs / kQuantBlock; ++block) {
-        const float* from = x + block * kQuantBlock;
-        FloatVec largest = hn::Zero(d);
-        for (std::size_t i = 0; i < kQuantBlock; i += kLanes)
-            largest = hn::Max(largest, hn::Abs(hn::LoadU(d, from + i)));
-        // The maximum is the same in any order, so Highway's reduction is safe here.
-        const float most = hn::GetLane(hn::MaxOfLanes(d, largest));
-        scales[block] = most / 127.0F;
-        const FloatVec inverse = hn::Set(d, most > 0.0F ? 127.0F / most : 0.0F);
-        IntVec sum = hn::Zero(di);
-        for (std::size_t i = 0; i < kQuantBlock; i += kLanes) {
-            IntVec value = hn::NearestInt(hn::Mul(hn::LoadU(d, from + i), inverse));
-            value = hn::Min(hn::Max(value, hn::Set(di, -127)), hn::Set(di, 127));
-            sum = hn::Add(sum, value);
-            hn::StoreU(hn::DemoteTo(d8, value), d8, values + block * kQuantBlock + i);
+    const hn::Rebind<std::uint32_t, Floats> du;
+    const hn::Rebind<std::uint8_t, Floats> d8;
+    const Four four;
+    FourIntVec folded[kBlocks];
+#pragma GCC unroll 4
+    for (std::size_t block = 0; block < kBlocks; ++block) {
+        // Magnitudes are ordered as their bits are, with NaN above infinity.
+        IntVec largest[kGroup];
+#pragma GCC unroll 4
+        for (std::size_t v = 0; v < kGroup; ++v) {
+            const float* from = x + block * kQuantBlock + v * kLanes;
+            largest[v] = hn::Max(hn::BitCast(di, hn::Abs(hn::LoadU(d, from))),
+                                 hn::BitCast(di, hn::Abs(hn::LoadU(d, from + kReductionLanes))));
         }
-        corrections[block] = -128 * hn::GetLane(hn::SumOfLanes(di, sum));
+        folded[block] = fold_to_four(largest, Larger());
     }
+    const FourVec most =
+        hn::BitCast(four, fold_fours(folded[0], folded[1 % kBlocks], folded[2 % kBlocks],
+                                     folded[3 % kBlocks], Larger()));
+    const FourVec limit = hn::Set(four, 127.0F);
+    // An infinity or NaN makes the scale NaN.
+    const FourVec scale = hn::Add(hn::Div(most, limit), hn::Sub(most, most));
+    const FourVec inverse =
+        hn::Min(hn::Div(limit, most), hn::Set(four, std::numeric_limits<float>::max()));
+    HWY_ALIGN float inverses[4];
+    hn::Store(hn::IfThenElseZero(hn::Gt(most, hn::Zero(four)), inverse), four, inverses);
+    HWY_ALIGN float all_scales[4];
+    hn::Store(scale, four, all_scales);
+    std::memcpy(scales, all_scales, kBlocks * sizeof(float));
+#pragma GCC unroll 4
+    for (std::size_t block = 0; block < kBlocks; ++block) {
+        const FloatVec factor = hn::Set(d, inverses[block]);
+        IntVec sums[kGroup];
+#pragma GCC unroll 4
+        for (IntVec& sum : sums) sum = hn::Zero(di);
+#pragma GCC unroll 8
+        for (std::size_t v = 0; v < 2 * kGroup; ++v) {
+            const std::size_t i = block * kQuantBlock + v * kLanes;
+            const FloatVec scaled = hn::Mul(hn::LoadU(d, x + i), factor);
+            const FloatVec clamped =
+                hn::Min(hn::Max(scaled, hn::Set(d, -127.0F)), hn::Set(d, 127.0F));
+            const FloatVec rounded = hn::Add(clamped, hn::Set(d, kRounder));
+            sums[v % kGroup] = hn::Add(sums[v % kGroup], hn::BitCast(di, rounded));
+            hn::StoreU(hn::TruncateTo(d8, hn::BitCast(du, rounded)), d8,
+                       reinterpret_cast<std::uint8_t*>(values) + i);
+        }
+        folded[block] = fold_to_four(sums, Sum());
+    }
+    const FourIntVec sum =
+        fold_fours(folded[0], folded[1 % kBlocks], folded[2 % kBlocks], folded[3 % kBlocks], Sum());
+    const FourIntVec excess =
+        hn::Set(FourInts(), static_cast<std::int32_t>(kRounderBits * kQuantBlock));
+    HWY_ALIGN std::int32_t all_corrections[4];
+    hn::Store(hn::ShiftLeft<7>(hn::Sub(excess, sum)), FourInts(), all_corrections);
+    std::memcpy(corrections, all_corrections, kBlocks * sizeof(std::int32_t));
+}
+
+HWY_ATTR void quantize_row(const float* x, std::size_t inputs, std::int8_t* values, float* scales,
+                           std::int32_t* corrections) {
+    const std::size_t blocks = inputs / kQuantBlock;
+    std::size_t block = 0;
+    for (; block + 4 <= blocks; block += 4)
+        quantize_blocks<4>(x + block * kQuantBlock, values + block * kQuantBlock, scales + block,
+                           corrections + block);
+    for (; block < blocks; ++block)
+        quantize_blocks<1>(x + block * kQuantBlock, values + block * kQuantBlock, scales + block,
+                           corrections + block);
 }
 
 }  // namespace sluice::tensor::HWY_NAMESPACE

@@ -53,8 +53,9 @@ void matmul(const PackedMatrix& weights, const QuantizedRows& x, std::size_t fir
     const MatmulShape shape{rows, weights.inputs(), weights.outputs(), x.stride(), y_stride};
     const QuantizedView view{x.values(first_row), x.scales(first_row), x.corrections(first_row),
                              x.stride() / kQuantBlock};
-    const bool vnni = current_target() == Target::kAvx512Vnni;
-    HWY_DYNAMIC_DISPATCH(matmul_q8)(weights, view, y, shape, range, vnni);
+    const Target target = current_target();
+    const bool has_dot = target == Target::kAvx512Vnni || target == Target::kNeonDot;
+    HWY_DYNAMIC_DISPATCH(matmul_q8)(weights, view, y, shape, range, has_dot);
 }
 
 }  // namespace sluice::tensor

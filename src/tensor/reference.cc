@@ -5,6 +5,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "tensor/half.h"
 #include "tensor/math_constants.h"
@@ -48,17 +49,23 @@ float q8_output(std::span<const std::byte> row, std::span<const float> x) {
     for (std::size_t block = 0; block < x.size() / kQuantBlock; ++block) {
         const std::span<const float> values = x.subspan(block * kQuantBlock, kQuantBlock);
         float most = 0.0F;
-        for (const float value : values) most = std::max(most, std::fabs(value));
-        const float inverse = most > 0.0F ? 127.0F / most : 0.0F;
+        for (const float value : values)
+            if (!std::isnan(most) && !(std::fabs(value) <= most)) most = std::fabs(value);
+        const bool finite = std::isfinite(most);
+        const float scale = finite ? most / 127.0F : std::numeric_limits<float>::quiet_NaN();
+        const float inverse = finite && most > 0.0F
+                                  ? std::min(127.0F / most, std::numeric_limits<float>::max())
+                                  : 0.0F;
         const std::byte* from = row.data() + block * (2 + kQuantBlock);
         std::int32_t sum = 0;
         for (std::size_t i = 0; i < kQuantBlock; ++i) {
-            const auto q = static_cast<std::int32_t>(
-                std::clamp(std::nearbyint(values[i] * inverse), -127.0F, 127.0F));
+            const float rounded = std::nearbyint(values[i] * inverse);
+            const auto q =
+                finite ? static_cast<std::int32_t>(std::clamp(rounded, -127.0F, 127.0F)) : 0;
             sum += q * load<std::int8_t>(from + 2 + i);
         }
         const float w_scale = half_to_float(load<std::uint16_t>(from));
-        acc = std::fma(static_cast<float>(sum), w_scale * (most / 127.0F), acc);
+        acc = std::fma(static_cast<float>(sum), w_scale * scale, acc);
     }
     return acc;
 }

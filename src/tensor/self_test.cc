@@ -19,7 +19,7 @@
 namespace sluice::tensor {
 namespace {
 
-/// Of arithmetic version 1 (math_constants.h).
+/// Of arithmetic version 2 (math_constants.h).
 constexpr std::string_view kDigest =
     "97ffcc33f0a7e731bac3df1d6bd4807296d3043cc45e7197f8eb5dee2237c84e";
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <hwy/highway.h>
 #include <hwy/targets.h>
+#if HWY_ARCH_ARM_A64
+#include <sys/auxv.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -13,9 +16,12 @@ namespace {
 
 std::atomic<int> chosen{-1};
 
-bool cpu_has_vnni() {
+/// What the processor must have beyond Highway's target.
+bool cpu_has_dot(Target target) {
 #if HWY_ARCH_X86
-    return __builtin_cpu_supports("avx512vnni") != 0;
+    return target != Target::kAvx512Vnni || __builtin_cpu_supports("avx512vnni") != 0;
+#elif HWY_ARCH_ARM_A64
+    return target != Target::kNeonDot || (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #else
     return false;
 #endif
@@ -26,6 +32,8 @@ std::int64_t highway_mask(Target target) {
         case Target::kAvx2: return HWY_AVX2;
         case Target::kAvx512:
         case Target::kAvx512Vnni: return HWY_AVX3;
+        case Target::kNeon:
+        case Target::kNeonDot: return HWY_NEON;
     }
     return 0;
 }
@@ -37,6 +45,8 @@ std::string_view to_string(Target target) {
         case Target::kAvx2: return "avx2";
         case Target::kAvx512: return "avx512";
         case Target::kAvx512Vnni: return "avx512vnni";
+        case Target::kNeon: return "neon";
+        case Target::kNeonDot: return "neondot";
     }
     return "unknown";
 }
@@ -44,9 +54,10 @@ std::string_view to_string(Target target) {
 std::vector<Target> available_targets() {
     static const std::int64_t supported = hwy::SupportedTargets();
     std::vector<Target> targets;
-    for (const Target target : {Target::kAvx2, Target::kAvx512, Target::kAvx512Vnni}) {
+    for (const Target target :
+         {Target::kAvx2, Target::kAvx512, Target::kAvx512Vnni, Target::kNeon, Target::kNeonDot}) {
         if ((supported & HWY_TARGETS & highway_mask(target)) == 0) continue;
-        if (target == Target::kAvx512Vnni && !cpu_has_vnni()) continue;
+        if (!cpu_has_dot(target)) continue;
         targets.push_back(target);
     }
     return targets;
@@ -69,7 +80,8 @@ Result<Target> select_target() {
     const auto available = available_targets();
     if (available.empty()) {
         return std::unexpected(Error::unsupported(
-            "the native engine needs an x86-64 processor with AVX2 and FMA", "cpu"));
+            "the native engine needs an x86-64 processor with AVX2 and FMA, or an AArch64 one",
+            "cpu"));
     }
     Target target = available.back();
     if (const char* wanted = std::getenv("SLUICE_TARGET"); wanted != nullptr && *wanted != '\0') {

@@ -12,10 +12,9 @@
 
 namespace sluice::tensor {
 
-/// NEON is to come: its widening multiply-add pairs lanes differently, so q8_0 needs a dot of its own.
-enum class Target : std::uint8_t { kAvx2, kAvx512, kAvx512Vnni };
+enum class Target : std::uint8_t { kAvx2, kAvx512, kAvx512Vnni, kNeon, kNeonDot };
 
-/// "avx2", "avx512", "avx512vnni": the values of SLUICE_TARGET.
+/// "avx2", "avx512", "avx512vnni", "neon", "neondot": the values of SLUICE_TARGET.
 [[nodiscard]] std::string_view to_string(Target target);
 
 /// What this machine and this build can run, the slowest first. Empty on refused machines.

@@ -116,6 +116,31 @@ TEST_P(KernelsTest, MatmulHasTheBitsOfItsSpecificationForEveryBatchAndSplit) {
     }
 }
 
+TEST_P(KernelsTest, QuantisedRowsKeepTheirBitsAtTheEdgesOfFloats) {
+    constexpr std::size_t kOutputs = 20;
+    constexpr std::size_t kInputs = 192;  // Six blocks: four at once, and two alone.
+    constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+    const auto source = encode(WeightType::kQ8_0, random_floats(kOutputs * kInputs, 5));
+    const auto matrix = PackedMatrix::pack(WeightType::kQ8_0, kOutputs, kInputs, source);
+    ASSERT_TRUE(matrix.has_value());
+    std::vector<float> x(kInputs, 0.0F);  // Zeros; then one row for each odd value, in one block.
+    for (const float odd : {1e-42F, 1e-38F, 3e38F, -3e38F, HUGE_VALF, -HUGE_VALF, kNan}) {
+        for (const std::size_t at : {std::size_t{33}, kInputs - 1}) {
+            auto row = random_floats(kInputs, 8);
+            std::fill_n(row.begin() + static_cast<std::ptrdiff_t>(at / 32 * 32), 32, 0.0F);
+            row[at] = odd;
+            row[at / 32 * 32 + 5] = -odd / 3.0F;
+            x.insert(x.end(), row.begin(), row.end());
+        }
+    }
+    const std::size_t rows = x.size() / kInputs;
+    const auto y = run_matmul(*matrix, x, rows, 1);
+    EXPECT_EQ(bits(y), bits(reference::matmul(WeightType::kQ8_0, kOutputs, kInputs, source, x)));
+    // The last three pairs of rows hold no number, and neither do their outputs.
+    for (std::size_t row = 0; row < rows; ++row)
+        EXPECT_EQ(std::isnan(y[row * kOutputs]), row + 6 >= rows) << row;
+}
+
 TEST_P(KernelsTest, ExpAndNoiseHaveTheBitsOfTheirSpecification) {
     std::vector<float> x = random_floats(10'000, 3, 40.0F);
     for (const float odd : {-87.0F, -87.00001F, 88.0F, 1000.0F, -1000.0F, 0.0F, -0.0F, 1e-42F,
