@@ -22,13 +22,15 @@ struct Options {
 void print_row(const BenchEngineRow& row, bool json) {
     if (json) {
         print(fmt::format(
-            R"({{"test":"{}","threads":{},"batch":{},"tokens":{},"tokens_per_s":{:.1f},"slowest":{:.1f},"fastest":{:.1f}}})"
+            R"({{"test":"{}","threads":{},"batch":{},"tokens":{},"tokens_per_s":{:.1f},"slowest":{:.1f},"fastest":{:.1f},"multiply_add_share":{:.3f},"bandwidth_share":{:.3f}}})"
             "\n",
             row.test, row.threads, row.batch, row.tokens, row.tokens_per_s, row.slowest,
-            row.fastest));
+            row.fastest, row.multiply_add_share, row.bandwidth_share));
     } else {
-        print(fmt::format("{:<8}{:>8}{:>8}{:>14.1f}{:>14.1f}{:>14.1f}\n", row.test, row.threads,
-                          row.batch, row.tokens_per_s, row.slowest, row.fastest));
+        print(fmt::format("{:<8}{:>8}{:>8}{:>12.1f}{:>12.1f}{:>12.1f}{:>13.0f} %{:>10.0f} %\n",
+                          row.test, row.threads, row.batch, row.tokens_per_s, row.slowest,
+                          row.fastest, 100.0 * row.multiply_add_share,
+                          100.0 * row.bandwidth_share));
     }
     std::fflush(stdout);
 }
@@ -41,10 +43,12 @@ int run(const Options& options) {
     const auto model = engine::Model::load(*path);
     if (!model) return fail(kCannotStart, model.error());
     if (!options.json) {
-        print(fmt::format("{} on {}, tokens/s: median, least and most of {}\n",
-                          path->filename().string(), to_string(*target), options.bench.repeats));
-        print(fmt::format("{:<8}{:>8}{:>8}{:>14}{:>14}{:>14}\n", "test", "threads", "batch",
-                          "median", "least", "most"));
+        print(
+            fmt::format("{} on {}, tokens/s: median, least and most of {}; shares of what this "
+                        "machine was measured to do at most\n",
+                        path->filename().string(), to_string(*target), options.bench.repeats));
+        print(fmt::format("{:<8}{:>8}{:>8}{:>12}{:>12}{:>12}{:>15}{:>12}\n", "test", "threads",
+                          "batch", "median", "least", "most", "multiply-adds", "bandwidth"));
     }
     const auto done = bench_engine(
         *model, options.bench, [&](const BenchEngineRow& row) { print_row(row, options.json); });

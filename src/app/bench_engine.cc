@@ -6,7 +6,10 @@
 #include <chrono>
 #include <optional>
 
+#include "base/thread_team.h"
 #include "engine/engine.h"
+#include "engine/step_cost.h"
+#include "tensor/machine_peak.h"
 
 namespace sluice::app {
 namespace {
@@ -78,8 +81,21 @@ void add_repeats(BenchEngineRow& row, std::vector<double> speeds) {
     row.fastest = speeds.back();
 }
 
+// What share of the machine's limits a row reaches: `cost` is what `tokens` tokens need.
+void add_shares(BenchEngineRow& row, const engine::StepCost& cost, std::size_t tokens,
+                const tensor::MachinePeak& peak, tensor::WeightType weights) {
+    const double seconds = static_cast<double>(tokens) / row.tokens_per_s;
+    const double matrix_peak =
+        weights == tensor::WeightType::kQ8_0 ? peak.int8_multiply_adds : peak.float_multiply_adds;
+    row.multiply_add_share = (cost.matrix_multiply_adds / matrix_peak +
+                              cost.attention_multiply_adds / peak.float_multiply_adds) /
+                             seconds;
+    row.bandwidth_share = cost.bytes / peak.read_bytes / seconds;
+}
+
 Result<BenchEngineRow> bench_prompt(const std::shared_ptr<const engine::Model>& model,
-                                    std::size_t threads, const BenchEngineOptions& options) {
+                                    std::size_t threads, const BenchEngineOptions& options,
+                                    const tensor::MachinePeak& peak) {
     auto runner = Runner::create(model, threads, 1, options.prompt + 1);
     if (!runner) return std::unexpected(runner.error());
     std::vector<double> speeds;
@@ -94,12 +110,15 @@ Result<BenchEngineRow> bench_prompt(const std::shared_ptr<const engine::Model>& 
     }
     BenchEngineRow row{.test = "prompt", .threads = threads, .batch = 1, .tokens = options.prompt};
     add_repeats(row, std::move(speeds));
+    add_shares(row, engine::prompt_cost(*model, options.prompt), options.prompt, peak,
+               model->output().type());
     return row;
 }
 
 Result<BenchEngineRow> bench_decode(const std::shared_ptr<const engine::Model>& model,
                                     std::size_t threads, std::size_t batch,
-                                    const BenchEngineOptions& options) {
+                                    const BenchEngineOptions& options,
+                                    const tensor::MachinePeak& peak) {
     constexpr std::size_t kPrompt = 16;
     auto runner = Runner::create(model, threads, batch, kPrompt + options.decode);
     if (!runner) return std::unexpected(runner.error());
@@ -117,6 +136,9 @@ Result<BenchEngineRow> bench_decode(const std::shared_ptr<const engine::Model>& 
     BenchEngineRow row{
         .test = "decode", .threads = threads, .batch = batch, .tokens = batch * options.decode};
     add_repeats(row, std::move(speeds));
+    const double positions = kPrompt + static_cast<double>(options.decode) / 2.0;
+    add_shares(row, engine::decode_cost(*model, batch, positions), batch, peak,
+               model->output().type());
     return row;
 }
 
@@ -126,14 +148,16 @@ Result<void> bench_engine(const std::shared_ptr<const engine::Model>& model,
                           const BenchEngineOptions& options,
                           const std::function<void(const BenchEngineRow&)>& on_row) {
     for (const std::size_t threads : options.threads) {
+        ThreadTeam team(threads);
+        const tensor::MachinePeak peak = tensor::measure_peak(team, model->weight_bytes());
         if (options.prompt > 0) {
-            auto row = bench_prompt(model, threads, options);
+            auto row = bench_prompt(model, threads, options, peak);
             if (!row) return std::unexpected(row.error());
             on_row(*row);
         }
         if (options.decode == 0) continue;
         for (const std::size_t batch : options.batch) {
-            auto row = bench_decode(model, threads, batch, options);
+            auto row = bench_decode(model, threads, batch, options, peak);
             if (!row) return std::unexpected(row.error());
             on_row(*row);
         }

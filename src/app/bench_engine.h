@@ -28,6 +28,10 @@ struct BenchEngineRow {
     double tokens_per_s = 0.0;
     double slowest = 0.0;  ///< The least and the most of the repeats, in tokens/s.
     double fastest = 0.0;
+    /// Of the rates that tensor::measure_peak found in the same run, by the median: multiply-adds, f32 and
+    /// int8 each at its own peak, and bytes that a step must read. 1 is the machine's limit.
+    double multiply_add_share = 0.0;
+    double bandwidth_share = 0.0;
 };
 
 /// Runs every combination; `on_row` is called after each.
