@@ -1,5 +1,5 @@
-// The kernels on fixed shapes, Krill's and larger: how fast each is here, or, with --count, each run
-// twice, the second time inside measured(), for callgrind to count (tools/kernel_counts.py).
+// The kernels on fixed shapes, Krill's: how fast each is on this machine. With --count, each runs
+// twice, the second time inside sluice_measured(), for callgrind to count (tools/kernel_counts.py).
 //
 // usage: kernels [--count] [NAME...]      Names that contain one of the words; all without one.
 
@@ -25,6 +25,12 @@
 #include "tensor/target.h"
 #include "tensor/vector_ops.h"
 
+// What callgrind counts: not inlined, and with a name without spaces, so that it can be found.
+extern "C" [[gnu::noinline]] void sluice_measured(const std::function<void()>& run) {
+    run();
+    std::atomic_signal_fence(std::memory_order_seq_cst);  // Keeps the call from being the last act.
+}
+
 namespace sluice::tensor {
 namespace {
 
@@ -33,12 +39,6 @@ struct Kernel {
     std::size_t multiply_adds;  ///< Of one call; elements, where the kernel has no products.
     std::function<void()> run;
 };
-
-// What callgrind counts. Not inlined, so that it can be found by name.
-[[gnu::noinline]] void measured(const Kernel& kernel) {
-    kernel.run();
-    std::atomic_signal_fence(std::memory_order_seq_cst);  // Keeps the call from being the last act.
-}
 
 /// Small numbers of both signs, the same on every machine.
 std::vector<float> numbers(std::size_t count, float scale = 1.0F) {
@@ -180,7 +180,7 @@ void print_speed(const Kernel& kernel) {
     const auto end = Clock::now() + std::chrono::milliseconds(100);
     while (Clock::now() < end) {
         const auto start = Clock::now();
-        for (std::size_t call = 0; call < calls; ++call) measured(kernel);
+        for (std::size_t call = 0; call < calls; ++call) sluice_measured(kernel.run);
         const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
         best = std::min(best, seconds / static_cast<double>(calls));
         if (seconds < 100e-6) calls *= 2;
@@ -206,7 +206,7 @@ int main(std::span<const char* const> words) {
             continue;
         }
         kernel.run();  // Chooses the target's functions and touches the memory.
-        measured(kernel);
+        sluice_measured(kernel.run);
         std::puts(kernel.name.c_str());
     }
     return 0;
