@@ -81,6 +81,10 @@ public:
     [[nodiscard]] std::uint64_t alignment() const { return alignment_; }
     /// The whole file.
     [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+    /// Of the file that was opened; none for bytes in memory.
+    [[nodiscard]] const FileStamp& stamp() const { return file_.stamp(); }
+    /// Gives the memory of a mapped file back; its pages come again as they are read.
+    void release_pages() const { file_.release_pages(); }
     /// Magic, counts, metadata and tensor directory, without the padding before the tensor data.
     [[nodiscard]] std::span<const std::byte> header() const { return bytes_.first(header_bytes_); }
 

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <ctime>
 #include <utility>
 
 namespace sluice::checkpoint {
@@ -27,7 +28,18 @@ Error open_error(int error_number, const std::filesystem::path& path) {
     return Error::io("cannot open the file", error_number, path.string());
 }
 
+std::int64_t nanoseconds(const timespec& time) {
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
 }  // namespace
+
+FileStamp FileStamp::if_settled() const {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    constexpr std::int64_t kSettled = 2'000'000'000;
+    return nanoseconds(now) - changed_ns >= kSettled ? *this : FileStamp{};
+}
 
 Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     // Without O_NONBLOCK, opening a pipe would wait for its writer.
@@ -48,20 +60,31 @@ Result<MappedFile> MappedFile::open(const std::filesystem::path& path) {
     if (address == MAP_FAILED) {
         return std::unexpected(Error::io("cannot map the file", errno, path.string()));
     }
-    return MappedFile(std::span(static_cast<const std::byte*>(address), size));
+    const FileStamp stamp{.bytes = size,
+                          .inode = status.st_ino,
+                          .modified_ns = nanoseconds(status.st_mtim),
+                          .changed_ns = nanoseconds(status.st_ctim)};
+    return MappedFile(std::span(static_cast<const std::byte*>(address), size), stamp);
 }
 
-MappedFile::MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+MappedFile::MappedFile(MappedFile&& other) noexcept
+    : bytes_(std::exchange(other.bytes_, {})), stamp_(std::exchange(other.stamp_, {})) {}
 
 MappedFile& MappedFile::operator=(MappedFile&& other) noexcept {
     if (this != &other) {
         unmap();
         bytes_ = std::exchange(other.bytes_, {});
+        stamp_ = std::exchange(other.stamp_, {});
     }
     return *this;
 }
 
 MappedFile::~MappedFile() { unmap(); }
+
+void MappedFile::release_pages() const {
+    if (!bytes_.empty())
+        ::madvise(const_cast<std::byte*>(bytes_.data()), bytes_.size(), MADV_DONTNEED);
+}
 
 void MappedFile::unmap() noexcept {
     if (bytes_.empty()) return;

@@ -11,13 +11,14 @@ std::size_t bytes_of(const FeedForward& block) {
     return block.gate.bytes() + block.up.bytes() + block.down.bytes();
 }
 
-std::size_t bytes_of(const Layer& layer) {
+/// What a token reads of a layer that uses `experts_used` of its experts, which are of one size.
+std::size_t bytes_read(const Layer& layer, std::size_t experts_used) {
     std::size_t bytes = layer.q_a.bytes() + layer.q_b.bytes() + layer.kv_a.bytes() +
                         layer.output.bytes() + layer.router.bytes();
     for (const auto& head : layer.k_b) bytes += head.bytes();
     for (const auto& head : layer.v_b) bytes += head.bytes();
     bytes += bytes_of(layer.dense) + bytes_of(layer.shared);
-    for (const FeedForward& expert : layer.experts) bytes += bytes_of(expert);
+    if (!layer.experts.empty()) bytes += experts_used * bytes_of(layer.experts.front());
     return bytes;
 }
 
@@ -34,10 +35,10 @@ std::string Model::numerics_id() const {
                        tensor::to_string(output_.type()));
 }
 
-std::size_t Model::weight_bytes() const {
-    std::size_t bytes = output_.bytes() + embedding_.size();
-    for (const Layer& layer : layers_) bytes += bytes_of(layer);
-    if (mtp_) bytes += mtp_->combine.bytes() + bytes_of(mtp_->layer);
+std::size_t Model::bytes_per_token() const {
+    std::size_t bytes =
+        output_.bytes() + tensor::source_bytes(embedding_type_, 1, parameters_.width);
+    for (const Layer& layer : layers_) bytes += bytes_read(layer, parameters_.experts_used);
     return bytes;
 }
 

@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "checkpoint/gguf_file.h"
 #include "checkpoint/hyper_parameters.h"
+#include "engine/packed_cache.h"
+#include "engine/weight_plan.h"
 #include "tensor/packed_matrix.h"
 #include "tensor/rope.h"
 
@@ -58,14 +60,19 @@ struct MtpHead {
     std::vector<float> output_norm;
 };
 
+/// What of a checkpoint is packed and where. Reads no weights; errors are those of Model::load.
+[[nodiscard]] Result<WeightPlan> plan_weights(const checkpoint::GgufFile& file);
+
 class Model {
 public:
-    /// Maps the file, checks every tensor's shape and packs it. An error names the tensor.
+    /// Maps the file, checks every tensor's shape and takes the packed weights from where they are,
+    /// or packs them (packed_cache.h). An error names the tensor.
     [[nodiscard]] static Result<std::shared_ptr<const Model>> load(
-        const std::filesystem::path& path);
+        const std::filesystem::path& path,
+        PackedOptions options = PackedOptions::from_environment());
 
     [[nodiscard]] const checkpoint::HyperParameters& parameters() const { return parameters_; }
-    [[nodiscard]] const std::string& fingerprint() const { return fingerprint_; }
+    [[nodiscard]] const std::string& fingerprint() const { return weights_.fingerprint; }
     [[nodiscard]] std::span<const Layer> layers() const { return layers_; }
     [[nodiscard]] const std::vector<float>& output_norm() const { return output_norm_; }
     [[nodiscard]] const tensor::PackedMatrix& output() const { return output_; }
@@ -82,8 +89,12 @@ public:
     /// Arithmetic version, weight packing and KV dtype: equal ids give equal bits.
     [[nodiscard]] std::string numerics_id() const;
 
-    /// Packed weights in memory, in bytes.
-    [[nodiscard]] std::size_t weight_bytes() const;
+    /// Weights in memory, in bytes: the packed ones, and the embedding as it lies in the file.
+    [[nodiscard]] std::size_t weight_bytes() const { return weights_.bytes + embedding_.size(); }
+    /// Weights that one token reads when it is decoded alone, in bytes: of the experts only the chosen.
+    [[nodiscard]] std::size_t bytes_per_token() const;
+    /// Where the packed weights are and how they came there.
+    [[nodiscard]] const PackedWeights& weights() const { return weights_; }
 
 private:
     friend class ModelLoader;
@@ -91,7 +102,7 @@ private:
 
     std::unique_ptr<checkpoint::GgufFile> file_;  ///< Embeddings are read from the mapping.
     checkpoint::HyperParameters parameters_;
-    std::string fingerprint_;
+    PackedWeights weights_;  ///< What every matrix below looks at.
     tensor::WeightType embedding_type_ = tensor::WeightType::kF32;
     std::span<const std::byte> embedding_;
     std::vector<Layer> layers_;

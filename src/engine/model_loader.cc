@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <thread>
 
-#include "checkpoint/fingerprint.h"
 #include "checkpoint/gguf_types.h"
 #include "engine/model.h"
+#include "engine/packed_cache.h"
+#include "engine/weight_plan.h"
 #include "tensor/transcendental.h"
 
 namespace sluice::engine {
@@ -37,28 +39,47 @@ std::string shape_text(std::span<const std::uint64_t> shape) {
 
 }  // namespace
 
-// Reads tensors one by one; the first failure stops it and is kept.
+// Reads tensors one by one; the first failure stops it and is kept. Goes through the model twice: the
+// first time it only plans where each packed matrix will be.
 class ModelLoader {
 public:
-    explicit ModelLoader(checkpoint::GgufFile file)
-        : model_(new Model()), file_(std::make_unique<checkpoint::GgufFile>(std::move(file))) {}
+    explicit ModelLoader(const checkpoint::GgufFile& file) : file_(&file) {}
 
-    Result<std::shared_ptr<const Model>> load() {
+    Result<WeightPlan> plan() {
         auto parameters = checkpoint::read_hyper_parameters(*file_);
         if (!parameters) return std::unexpected(parameters.error());
-        p_ = model_->parameters_ = *parameters;
+        p_ = *parameters;
         if (auto fits = check_limits(); !fits) return std::unexpected(fits.error());
-        load_ends();
-        for (std::uint32_t i = 0; i < p_.layers; ++i) model_->layers_.push_back(load_layer(i));
-        load_mtp();
+        load_tensors();
         if (error_) return std::unexpected(*error_);
+        return plan_;
+    }
+
+    Result<std::shared_ptr<Model>> load(const std::filesystem::path& path, PackedOptions options) {
+        if (auto planned = plan(); !planned) return std::unexpected(planned.error());
+        ThreadTeam team(std::clamp(std::thread::hardware_concurrency(), 1U, kLoadThreads));
+        auto weights = PackedCache(*file_, path, plan_, team, std::move(options)).obtain();
+        if (!weights) return std::unexpected(weights.error());
+        packed_ = weights->data();
+        load_tensors();
         set_rope();
-        model_->fingerprint_ = checkpoint::fingerprint(*file_);
-        model_->file_ = std::move(file_);
+        file_->release_pages();
+        model_->weights_ = std::move(*weights);
         return model_;
     }
 
 private:
+    static constexpr unsigned kLoadThreads = 16;
+
+    void load_tensors() {
+        model_.reset(new Model());
+        model_->parameters_ = p_;
+        next_ = 0;
+        load_ends();
+        for (std::uint32_t i = 0; i < p_.layers; ++i) model_->layers_.push_back(load_layer(i));
+        load_mtp();
+    }
+
     // What the kernels need beyond a well-formed checkpoint.
     Result<void> check_limits() const {
         constexpr std::uint32_t kMultiple = 16;
@@ -116,14 +137,12 @@ private:
             fail(type.error());
             return {};
         }
+        const tensor::MatrixShape shape{.type = *type, .outputs = outputs, .inputs = inputs};
+        if (packed_ != nullptr) return {shape, packed_ + plan_.matrices()[next_++].offset};
         const std::size_t bytes = tensor::source_bytes(*type, outputs, inputs);
-        auto packed =
-            PackedMatrix::pack(*type, outputs, inputs, view.data.subspan(slice * bytes, bytes));
-        if (!packed) {
-            fail(packed.error().within(view.name));
-            return {};
-        }
-        return std::move(*packed);
+        if (auto added = plan_.add(shape, view.data.subspan(slice * bytes, bytes)); !added)
+            fail(added.error().within(view.name));
+        return {};
     }
 
     PackedMatrix matrix(const std::string& name, std::uint64_t outputs, std::uint64_t inputs) {
@@ -246,16 +265,28 @@ private:
             correction * correction / std::sqrt(static_cast<double>(p_.key_length())));
     }
 
-    std::shared_ptr<Model> model_;
-    std::unique_ptr<checkpoint::GgufFile> file_;
+    const checkpoint::GgufFile* file_;
     HyperParameters p_;
+    WeightPlan plan_;
+    const std::byte* packed_ = nullptr;  ///< Set once everything is planned and packed.
+    std::size_t next_ = 0;               ///< Matrix of the plan.
+    std::shared_ptr<Model> model_;
     std::optional<Error> error_;
 };
 
-Result<std::shared_ptr<const Model>> Model::load(const std::filesystem::path& path) {
-    auto file = checkpoint::GgufFile::open(path);
-    if (!file) return std::unexpected(file.error());
-    return ModelLoader(std::move(*file)).load();
+Result<WeightPlan> plan_weights(const checkpoint::GgufFile& file) {
+    return ModelLoader(file).plan();
+}
+
+Result<std::shared_ptr<const Model>> Model::load(const std::filesystem::path& path,
+                                                 PackedOptions options) {
+    auto opened = checkpoint::GgufFile::open(path);
+    if (!opened) return std::unexpected(opened.error());
+    auto file = std::make_unique<checkpoint::GgufFile>(std::move(*opened));
+    auto model = ModelLoader(*file).load(path, std::move(options));
+    if (!model) return std::unexpected(model.error());
+    (*model)->file_ = std::move(file);
+    return model;
 }
 
 }  // namespace sluice::engine

@@ -1,6 +1,9 @@
 #pragma once
 
-// Zeroed memory that starts on a cache line, for anything a vector load touches.
+// Zeroed memory that starts on a cache line, for anything a vector load touches. Large buffers get
+// pages of 2 MiB where the system has them: streaming through small ones costs a tenth of the speed.
+
+#include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdlib>
@@ -18,9 +21,11 @@ public:
     AlignedBuffer() = default;
     explicit AlignedBuffer(std::size_t bytes) : size_(bytes) {
         if (bytes == 0) return;
-        const std::size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-        data_.reset(static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded)));
+        const std::size_t alignment = bytes >= 4 * kHugePage ? kHugePage : kAlignment;
+        const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
+        data_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
         if (!data_) throw std::bad_alloc();
+        if (alignment == kHugePage) ::madvise(data_.get(), rounded, MADV_HUGEPAGE);
         std::memset(data_.get(), 0, rounded);
     }
 
@@ -38,6 +43,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
     struct Free {
         void operator()(std::byte* data) const { std::free(data); }
     };
