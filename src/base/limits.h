@@ -14,6 +14,8 @@ namespace sluice::limits {
 inline constexpr std::size_t kHeaderBytes = 64 * 1024;
 inline constexpr std::size_t kHeaderFields = 256;
 inline constexpr std::size_t kBodyBytes = 48 * 1024 * 1024;
+/// Not a limit, but room behind a body, so that vector instructions may read past its end.
+inline constexpr std::size_t kBodySlackBytes = 64;
 inline constexpr std::size_t kChunkOverheadBytes = 16 * 1024;
 inline constexpr std::size_t kConnections = 12'000;
 inline constexpr std::size_t kPipelinedBytes = 64 * 1024;
@@ -37,6 +39,8 @@ inline constexpr std::size_t kStopTokenIds = 256;
 inline constexpr std::size_t kLogitBiasEntries = 1'024;
 inline constexpr std::size_t kTopLogprobs = 20;
 inline constexpr std::size_t kRequestIdBytes = 128;
+inline constexpr std::size_t kConversationKeyBytes = 512;
+inline constexpr std::size_t kCollectedAnswerBytes = 256 * 1024;
 inline constexpr std::size_t kQueuedRequests = 4'096;
 inline constexpr std::int64_t kRequestSeconds = 600;
 
@@ -70,6 +74,7 @@ inline constexpr std::size_t kConfigKeyDepth = 64;
 inline constexpr std::size_t kConfigErrors = 20;
 inline constexpr std::size_t kConfigPools = 64;
 inline constexpr std::int64_t kConfigWorkers = 64;
+inline constexpr std::size_t kRegistryWorkers = 4'096;
 inline constexpr std::int64_t kConfigThreads = 1'024;
 
 // Observation
