@@ -1,0 +1,228 @@
+#pragma once
+
+// What happens to one request, from the moment it is ready to be dispatched to its outcome: when a
+// worker is sought, when a leg starts, starts over or goes on elsewhere, and when it is given up.
+//
+// Events and the time go in, actions come out, to be carried out in their order; there is no socket,
+// timer or thread here, so that tests and the simulator can play any life of a request. The owner
+// calls `on(Tick)` once `next_due` has come. A request ends exactly once, with kFinish as its last
+// action; whatever happens after that is answered by nothing.
+//
+// Before the first byte reached the client a broken leg starts over elsewhere. After it, only a leg
+// that can be resumed goes on; nothing else is ever sent twice. A request may cost so many losses
+// without a new token in between, then it ends: it may be what takes the workers down.
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <variant>
+
+#include "base/request_class.h"
+#include "routing/registry.h"
+
+namespace sluice::dispatch {
+
+using Time = std::chrono::steady_clock::time_point;
+
+/// Where a request is. With several legs (encode, prefill, decode) each has its own phase.
+enum class Phase : std::uint8_t {
+    kArriving,  ///< Being parsed, admitted, rendered.
+    kQueued,    ///< Waits for a worker.
+    kPrefill,   ///< A worker has it; no token yet.
+    kDecode,    ///< Tokens came. It may be waiting for a worker to go on with.
+    kOver,
+};
+
+/// Why a leg broke, as far as it matters for what comes next.
+enum class LegFault : std::uint8_t {
+    kRefused,      ///< The request itself is wrong: everybody would say so.
+    kFull,         ///< No room there.
+    kUnavailable,  ///< Not reached, not ready, gone, cut off.
+    kStalled,      ///< Silent for too long.
+    kBroken,       ///< Not what its protocol says, or an error of its own.
+};
+
+/// Why a request ends without its answer; each has its own error for the client.
+enum class Failure : std::uint8_t {
+    kNone,
+    kRefused,        ///< The owner, or the leg's own error, says why.
+    kQueueFull,      ///< The gateway's queue, or the workers'.
+    kDeadline,       ///< In `Request::outcome()` stands in which phase.
+    kWorkersLost,    ///< The budget of losses is used up.
+    kNoWorker,       ///< The worker was lost, and no other came up in time.
+    kNoOtherWorker,  ///< It may not go back to where it failed, and there is no other.
+    kOtherModel,     ///< The workers that are left serve another model.
+    kCutOff,         ///< The answer broke after its first byte and can't go on.
+    kStopping,       ///< The service stops.
+};
+
+/// How legs on a pool may be repeated.
+struct Rules {
+    /// A broken answer goes on elsewhere, exactly where it stopped.
+    bool resumable = true;
+    routing::Tried::Rule tried = routing::Tried::Rule::kAvoid;
+    /// Losses in a row, without a new token in between, that end a request.
+    std::uint32_t losses_max = 2;
+    /// How long a request that lost its worker waits for another.
+    std::chrono::milliseconds patience{30'000};
+};
+
+// ---- Events ---------------------------------------------------------------------------------------
+
+/// Admitted and rendered.
+struct Prepared {};
+/// Answers to kSeek: a worker (its lease is the owner's), or none now.
+struct WorkerFound {
+    routing::PoolIndex pool = 0;
+    routing::WorkerIndex worker = 0;
+    Rules rules;
+};
+struct NoWorker {
+    routing::NoPick why = routing::NoPick::kNoneReady;
+};
+/// There may be a worker now.
+struct WorkerAvailable {};
+/// Answer to kWait: there is no place to wait in.
+struct QueueFull {};
+/// The client was sent the first byte of its answer.
+struct AnswerBegun {};
+/// New tokens came together.
+struct TokensCame {
+    std::uint32_t tokens = 1;
+};
+/// The answer is complete.
+struct LegEnded {};
+struct LegFailed {
+    LegFault fault = LegFault::kUnavailable;
+};
+/// The gateway itself finds that the request can't be served: wrong, too long for the worker, over a
+/// limit. The owner knows what to tell the client.
+struct Refused {};
+/// The worker that was found serves another model than the one whose tokens came.
+struct CannotResume {};
+struct ClientGone {};
+/// The pool takes no more requests. Evacuated, its running legs go elsewhere where they can.
+struct PoolClosed {
+    routing::PoolIndex pool = 0;
+    enum class Running : std::uint8_t { kFinish, kEvacuate } running = Running::kFinish;
+};
+/// The service stops.
+struct Abandoned {};
+struct Tick {};
+
+using Event = std::variant<Prepared, WorkerFound, NoWorker, WorkerAvailable, QueueFull, AnswerBegun,
+                           TokensCame, LegEnded, LegFailed, Refused, CannotResume, ClientGone,
+                           PoolClosed, Abandoned, Tick>;
+
+// ---- Actions --------------------------------------------------------------------------------------
+
+struct Action {
+    enum class Kind : std::uint8_t {
+        kSeek,       ///< Choose a pool and a worker, not from `tried()`; report what was found.
+        kWait,       ///< Wait in the queue; report WorkerAvailable, or QueueFull.
+        kStartLeg,   ///< On the worker that was found, from the beginning.
+        kResumeLeg,  ///< The same, after the tokens that came.
+        kEndLeg,     ///< Let go of the leg and its lease.
+        kFail,       ///< Tell the client of `failure`.
+        kFinish,     ///< It is over, with `outcome()`. The last action.
+    };
+    Kind kind;
+    Failure failure = Failure::kNone;
+    bool operator==(const Action&) const = default;
+};
+
+/// At most three actions follow from one event.
+class Actions {
+public:
+    Actions() = default;
+    Actions(std::initializer_list<Action> actions);
+
+    [[nodiscard]] auto begin() const { return actions_.begin(); }
+    [[nodiscard]] auto end() const { return actions_.begin() + size_; }
+    [[nodiscard]] std::size_t size() const { return size_; }
+
+private:
+    std::array<Action, 3> actions_{};
+    std::uint8_t size_ = 0;
+};
+
+// ---- The request ----------------------------------------------------------------------------------
+
+/// When things happened; unset if they did not.
+struct Marks {
+    Time arrival;
+    std::optional<Time> dispatched;  ///< The first leg started.
+    std::optional<Time> first_token;
+    std::optional<Time> last_token;
+    std::optional<Time> ended;
+};
+
+class Request {
+public:
+    Request(Time arrival, std::chrono::milliseconds deadline);
+
+    [[nodiscard]] Actions on(const Event& event, Time now);
+
+    /// When `on(Tick)` may have something to do, if nothing happens before.
+    [[nodiscard]] Time next_due() const;
+
+    [[nodiscard]] Phase phase() const { return phase_; }
+    [[nodiscard]] bool over() const { return phase_ == Phase::kOver; }
+    /// Of the end; kOk before it.
+    [[nodiscard]] Outcome outcome() const { return outcome_; }
+    [[nodiscard]] const Marks& marks() const { return marks_; }
+    [[nodiscard]] std::uint64_t tokens() const { return tokens_; }
+    [[nodiscard]] std::uint32_t retries() const { return retries_; }
+    [[nodiscard]] std::uint32_t resumes() const { return resumes_; }
+    /// Losses since the last new token.
+    [[nodiscard]] std::uint32_t losses() const { return losses_; }
+    /// What a search must avoid.
+    [[nodiscard]] const routing::Tried& tried() const { return tried_; }
+    /// Tokens came, so that only the same model can go on.
+    [[nodiscard]] bool must_resume() const { return tokens_ > 0; }
+
+private:
+    enum class Stage : std::uint8_t { kIdle, kSeeking, kWaiting, kRunning };
+
+    [[nodiscard]] Actions take(const Prepared&, Time now);
+    [[nodiscard]] Actions take(const WorkerFound& found, Time now);
+    [[nodiscard]] Actions take(const NoWorker& none, Time now);
+    [[nodiscard]] Actions take(const WorkerAvailable&, Time now);
+    [[nodiscard]] Actions take(const QueueFull&, Time now);
+    [[nodiscard]] Actions take(const AnswerBegun&, Time now);
+    [[nodiscard]] Actions take(const TokensCame& came, Time now);
+    [[nodiscard]] Actions take(const LegEnded&, Time now);
+    [[nodiscard]] Actions take(const LegFailed& failed, Time now);
+    [[nodiscard]] Actions take(const Refused&, Time now);
+    [[nodiscard]] Actions take(const CannotResume&, Time now);
+    [[nodiscard]] Actions take(const ClientGone&, Time now);
+    [[nodiscard]] Actions take(const PoolClosed& closed, Time now);
+    [[nodiscard]] Actions take(const Abandoned&, Time now);
+    [[nodiscard]] Actions take(const Tick&, Time now);
+
+    [[nodiscard]] Actions seek_again();
+    [[nodiscard]] Actions fail(Failure failure, Outcome outcome, Time now);
+    void end(Outcome outcome, Time now);
+    [[nodiscard]] Outcome timeout() const;
+
+    Marks marks_;
+    Time deadline_;
+    std::optional<Time> found_by_;  ///< After a loss: when another worker must be found.
+    Rules rules_;
+    routing::Tried tried_;
+    routing::PoolIndex pool_ = 0;
+    routing::WorkerIndex worker_ = 0;
+    LegFault last_fault_ = LegFault::kUnavailable;
+    std::uint64_t tokens_ = 0;
+    std::uint32_t losses_ = 0;
+    std::uint32_t retries_ = 0;
+    std::uint32_t resumes_ = 0;
+    Outcome outcome_ = Outcome::kOk;
+    Phase phase_ = Phase::kArriving;
+    Stage stage_ = Stage::kIdle;
+    bool begun_ = false;  ///< The client has seen a byte of the answer.
+};
+
+}  // namespace sluice::dispatch
