@@ -7,6 +7,7 @@ find_package(fmt REQUIRED)                                 # text formatting (GC
 find_package(spdlog REQUIRED)                              # log sinks
 find_package(CLI11 REQUIRED)                               # command line
 find_package(tomlplusplus REQUIRED)                        # configuration file
+find_package(simdjson REQUIRED)                             # a glance at long bodies (JSON)
 find_package(prometheus-cpp CONFIG REQUIRED)               # metrics text format
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)  # checksums of large data
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)        # SIMD with run-time target choice

@@ -155,8 +155,9 @@ private:
         const std::size_t needed = body.size() + data.size();
         if (needed > body.capacity()) {
             const std::size_t step = std::max({needed, kFirstBodyBytes, 4 * body.size()});
-            body.reserve(announced == 0 ? std::max(needed, 2 * body.size())
-                                        : std::min(std::max(announced, needed), step));
+            const std::size_t size = announced == 0 ? std::max(needed, 2 * body.size())
+                                                    : std::min(std::max(announced, needed), step);
+            body.reserve(size + limits::kBodySlackBytes);
         }
         body.append(data.data(), data.size());
     }
