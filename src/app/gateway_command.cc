@@ -51,13 +51,14 @@ gateway::GatewayProcessOptions process_options(const Options& options,
                                                const ServiceConfig& config) {
     const PoolConfig& pool = stable_pool(config);
     gateway::GatewayProcessOptions process;
-    process.model = options.model.value_or(*pool.model);
     process.gateway.listen = server_options(*config.gateway.listen, options.port);
     process.gateway.admin = server_options(*config.gateway.admin, options.admin_port);
-    process.gateway.pool = *pool.name;
-    process.gateway.profile.thinking =
-        *pool.thinking ? protocol::Thinking::kOn : protocol::Thinking::kOff;
-    process.gateway.workers = options.workers;
+    process.gateway.stable = *pool.name;
+    process.native.push_back(
+        {.name = *pool.name,
+         .model = options.model.value_or(*pool.model),
+         .thinking = *pool.thinking ? protocol::Thinking::kOn : protocol::Thinking::kOff,
+         .urls = options.workers});
     return process;
 }
 

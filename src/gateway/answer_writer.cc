@@ -194,7 +194,7 @@ void respond_error(net::HttpExchange& exchange, const protocol::ApiError& error,
     net::HttpResponse response =
         net::HttpResponse::json(protocol::http_status(error.code), protocol::to_json(error));
     for (const auto& [name, value] : headers) response.headers.add(name, value);
-    if (protocol::wants_retry_after(error.code))
+    if (protocol::wants_retry_after(error.code) && !headers.find("Retry-After"))
         response.headers.set("Retry-After", kRetryAfterSeconds);
     exchange.respond(std::move(response));
 }

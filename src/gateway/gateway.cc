@@ -4,79 +4,81 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <utility>
 
+#include "base/assert.h"
 #include "gateway/answer_writer.h"
+#include "gateway/copied_exchange.h"
+#include "gateway/stable_steering.h"
 #include "gateway/status_report.h"
 #include "protocol/json_writer.h"
 
 namespace sluice::gateway {
 namespace {
 
-using protocol::ApiError;
-using protocol::ApiErrorCode;
-
-/// The client's name for a request, where it is one that can be logged and sent back.
-std::string request_id(const net::HttpRequest& request) {
-    const std::string_view id = request.headers.find("x-request-id").value_or("");
-    const bool good = id.size() <= limits::kRequestIdBytes &&
-                      std::ranges::all_of(id, [](char c) { return c > ' ' && c < 0x7F; });
-    return good ? std::string(id) : std::string();
-}
+constexpr std::size_t kPreparingThreads = 1;
+constexpr std::size_t kPreparingMax = 256;
 
 /// An error before there is a Generation to tell it.
-void refuse(net::HttpExchange& exchange, const ApiError& error, net::HttpHeaders headers = {}) {
-    if (std::string id = request_id(exchange.request()); !id.empty())
+void refuse(net::HttpExchange& exchange, const protocol::ApiError& error) {
+    net::HttpHeaders headers;
+    if (std::string id = client_request_id(exchange.request()); !id.empty())
         headers.set("x-request-id", std::move(id));
     respond_error(exchange, error, headers);
 }
 
-/// Bodies above this are prepared beside the event loop: encoding them takes milliseconds.
-constexpr std::size_t kInlineBodyBytes = 16 * 1024;
-constexpr std::size_t kPreparingThreads = 1;
-constexpr std::size_t kPreparingMax = 256;
-constexpr std::string_view kModelsPath = "/v1/models";
-constexpr std::string_view kModelsPrefix = "/v1/models/";
+std::string model_object(std::string_view name) {
+    std::string quoted;
+    protocol::append_json_string(quoted, name);
+    return fmt::format(R"({{"id":{},"object":"model","created":0,"owned_by":"sluice"}})", quoted);
+}
 
 }  // namespace
 
-Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOptions options,
-                                                 text::Tokenizer tokenizer) {
-    std::unique_ptr<Gateway> gateway(new Gateway(loop, std::move(options), std::move(tokenizer)));
+Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOptions options) {
+    std::unique_ptr<Gateway> gateway(new Gateway(loop, std::move(options)));
     Gateway* self = gateway.get();
     auto server = net::HttpServer::listen(
         loop, self->options_.listen,
-        [self](const Exchange& exchange) { self->dispatch(client_routes(), exchange); });
+        [self](const Exchange& exchange) { self->client_routes_.dispatch(exchange); });
     if (!server) return std::unexpected(server.error());
     auto admin = net::HttpServer::listen(
         loop, self->options_.admin,
-        [self](const Exchange& exchange) { self->dispatch(admin_routes(), exchange); });
+        [self](const Exchange& exchange) { self->admin_routes_.dispatch(exchange); });
     if (!admin) return std::unexpected(admin.error());
     gateway->server_ = std::move(*server);
     gateway->admin_ = std::move(*admin);
-    gateway->workers_.start();
+    for (const auto& pool : gateway->pools_) pool->start();
     return gateway;
 }
 
-Gateway::Gateway(net::EventLoop& loop, GatewayOptions options, text::Tokenizer tokenizer)
+Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
     : loop_(loop),
       options_(std::move(options)),
-      probe_(registry_, options_.pool),
-      preparer_(std::move(tokenizer), options_.profile),
+      probe_(registry_),
       client_(loop),
-      workers_(loop, client_, options_.workers, [this] { serve_queue(); }),
-      services_{.loop = loop,
-                .client = client_,
-                .workers = workers_,
-                .probe = probe_,
-                .preparer = preparer_,
-                .pool = options_.pool,
-                .wait_for_worker =
-                    [this](std::shared_ptr<Generation> generation) {
-                        return wait_for_worker(std::move(generation));
-                    },
-                .on_done = [this](Generation& generation) { on_done(generation); }},
-      tasks_(kPreparingThreads, kPreparingMax) {}
+      tasks_(kPreparingThreads, kPreparingMax) {
+    add_pools();
+    steering_ = options_.make_steering ? options_.make_steering(pools_)
+                                       : std::make_unique<StableSteering>(*stable_);
+    services_ = std::make_unique<GenerationServices>(GenerationServices{
+        .loop = loop,
+        .pools = pools_,
+        .probe = probe_,
+        .steering = *steering_,
+        .admission = options_.admission.get(),
+        .observers = {},
+        .beside_loop =
+            [this](std::function<void()> work, std::function<void()> then) {
+                return beside_loop(std::move(work), std::move(then));
+            },
+        .wait_for_worker = [this](Generation& each) { return wait_for_worker(each); },
+        .on_room = [this](Pool& pool) { serve_one(pool); },
+        .on_done = [this](Generation& each) { on_done(each); }});
+    for (const auto& observer : options_.observers) services_->observers.push_back(observer.get());
+    add_routes();
+}
 
 // Requests end before what they hold on to does.
 Gateway::~Gateway() { abandon_all(); }
@@ -86,52 +88,57 @@ void Gateway::abandon_all() {
     while (!live_.empty()) live_.begin()->second->abandon();
 }
 
-const Gateway::Routes& Gateway::client_routes() {
-    static const Routes routes = {
-        {"/v1/chat/completions", {"POST", &Gateway::handle_chat}},
-        {"/v1/completions", {"POST", &Gateway::handle_completions}},
-        {std::string(kModelsPath), {"GET", &Gateway::handle_models}},
-        {"/health", {"GET", &Gateway::handle_health}},
-        {"/ready", {"GET", &Gateway::handle_ready}},
-    };
-    return routes;
+void Gateway::add_pools() {
+    for (NativePoolOptions& pool : options_.native_pools) {
+        pools_.add(std::make_unique<NativePool>(loop_, client_, pools_, std::move(pool),
+                                                [this] { on_pool_ready(); }));
+    }
+    SLUICE_ASSERT(pools_.size() > 0);
+    stable_ = options_.stable.empty() ? &pools_.at(0) : pools_.find(options_.stable);
+    SLUICE_ASSERT(stable_ != nullptr);
 }
 
-const Gateway::Routes& Gateway::admin_routes() {
-    static const Routes routes = {
-        {"/metrics", {"GET", &Gateway::handle_metrics}},
-        {"/health", {"GET", &Gateway::handle_health}},
-        {"/ready", {"GET", &Gateway::handle_ready}},
-        {"/admin/status", {"GET", &Gateway::handle_status}},
+void Gateway::add_routes() {
+    const auto health = [](const Exchange& exchange, std::string_view) {
+        exchange->respond(net::HttpResponse::json(200, R"({"status":"ok"})"));
     };
-    return routes;
+    const auto ready = [this](const Exchange& exchange, std::string_view) {
+        handle_ready(exchange);
+    };
+    for (Router* routes : {&client_routes_, &admin_routes_}) {
+        routes->add("GET", "/health", health);
+        routes->add("GET", "/ready", ready);
+    }
+    client_routes_.add("POST", "/v1/chat/completions",
+                       [this](const Exchange& exchange, std::string_view) {
+                           generate(Endpoint::kChat, exchange);
+                       });
+    client_routes_.add("POST", "/v1/completions",
+                       [this](const Exchange& exchange, std::string_view) {
+                           generate(Endpoint::kCompletions, exchange);
+                       });
+    client_routes_.add("GET", "/v1/models", [this](const Exchange& exchange, std::string_view) {
+        handle_models(exchange);
+    });
+    client_routes_.add(
+        "GET", "/v1/models/",
+        [this](const Exchange& exchange, std::string_view name) { handle_model(exchange, name); });
+    admin_routes_.add("GET", "/admin/status", [this](const Exchange& exchange, std::string_view) {
+        exchange->respond(net::HttpResponse::json(200, status_json(*stable_, pools_)));
+    });
+    admin_routes_.add("GET", "/metrics", [this](const Exchange& exchange, std::string_view) {
+        handle_metrics(exchange);
+    });
 }
 
-void Gateway::dispatch(const Routes& routes, const Exchange& exchange) {
+Result<InboundRequest> Gateway::read_request(Endpoint endpoint, const Exchange& exchange) const {
     const net::HttpRequest& request = exchange->request();
-    const bool names_model = &routes == &client_routes() && request.path.starts_with(kModelsPrefix);
-    const auto route = routes.find(names_model ? kModelsPath : std::string_view(request.path));
-    if (route == routes.end()) {
-        return refuse(*exchange, {.code = ApiErrorCode::kNotFound,
-                                  .message = "there is nothing at " + request.path,
-                                  .param = {}});
-    }
-    const std::string& method = route->second.method;
-    if (request.method != method && !(method == "GET" && request.method == "HEAD")) {
-        return respond_error(
-            *exchange,
-            {.code = ApiErrorCode::kMethodNotAllowed,
-             .message = fmt::format("{} takes {}, not {}", request.path, method, request.method),
-             .param = {}},
-            {{"Allow", method == "GET" ? "GET, HEAD" : method}});
-    }
-    if (names_model)
-        return handle_model(exchange, std::string_view(request.path).substr(kModelsPrefix.size()));
-    (this->*route->second.handle)(exchange);
-}
-
-Result<RequestHeaders> Gateway::read_headers(const net::HttpRequest& request) const {
-    RequestHeaders headers{.request_id = request_id(request), .deadline = options_.deadline};
+    InboundRequest inbound{
+        .endpoint = endpoint,
+        .exchange = exchange,
+        .request_id = client_request_id(request),
+        .deadline = options_.deadline,
+        .pinned_pool = std::string(request.headers.find("x-sluice-pool").value_or(""))};
     if (const auto text = request.headers.find("x-sluice-deadline-ms")) {
         std::uint64_t value = 0;
         const auto [end, status] =
@@ -140,53 +147,92 @@ Result<RequestHeaders> Gateway::read_headers(const net::HttpRequest& request) co
             return std::unexpected(Error::invalid("must be a whole number of milliseconds above 0",
                                                   "x-sluice-deadline-ms"));
         }
-        headers.deadline =
-            std::min(headers.deadline,
+        inbound.deadline =
+            std::min(inbound.deadline,
                      std::chrono::milliseconds(std::min<std::uint64_t>(value, 1'000'000'000)));
     }
-    return headers;
+    return inbound;
 }
 
 void Gateway::generate(Endpoint endpoint, const Exchange& exchange) {
-    const auto headers = read_headers(exchange->request());
-    if (!headers) {
-        probe_.finished({}, Outcome::kRejected);
-        return refuse(*exchange, protocol::to_api_error(headers.error()));
+    auto request = read_request(endpoint, exchange);
+    if (!request) {
+        probe_.finished({}, RequestKind::kText, LengthBucket::kTo16k, Outcome::kRejected);
+        return refuse(*exchange, protocol::to_api_error(request.error()));
     }
-    const auto generation = std::make_shared<Generation>(services_, exchange, *headers);
+    const auto generation = std::make_shared<Generation>(*services_, std::move(*request));
     live_.emplace(generation.get(), generation);
     generation->start();
-    const std::string& body = exchange->request().body;
-    if (body.size() <= kInlineBodyBytes) {
-        return generation->on_prepared(preparer_.prepare(endpoint, body));
-    }
-    // The body stays valid: the task holds the exchange.
-    const bool accepted = tasks_.submit([this, endpoint, exchange, generation] {
-        auto prepared = std::make_shared<std::expected<PreparedRequest, ApiError>>(
-            preparer_.prepare(endpoint, exchange->request().body));
-        loop_.post([generation, prepared] { generation->on_prepared(std::move(*prepared)); });
-    });
-    if (!accepted) {
-        generation->on_prepared(std::unexpected(
-            ApiError{.code = ApiErrorCode::kQueueFull,
-                     .message = "too many long requests are being prepared; try again in a moment",
-                     .param = {}}));
-    }
 }
 
-bool Gateway::wait_for_worker(std::shared_ptr<Generation> generation) {
-    if (queue_.size() >= options_.queue_max) return false;
-    queue_.push_back(std::move(generation));
+std::string Gateway::copy(const Generation& original, Pool& pool) {
+    if (!pools_.any_ready(pool)) return {};
+    InboundRequest request = original.request();
+    request.role = RequestRole::kShadow;
+    request.exchange = std::make_shared<CopiedExchange>(request.exchange);
+    const auto generation = std::make_shared<Generation>(*services_, std::move(request));
+    live_.emplace(generation.get(), generation);
+    generation->start_copy(original, pool);
+    return generation->rid();
+}
+
+const Generation* Gateway::find(std::string_view id) const {
+    const auto found = std::ranges::find_if(live_, [&](const auto& entry) {
+        return entry.first->rid() == id || entry.first->request().request_id == id;
+    });
+    return found == live_.end() ? nullptr : found->first;
+}
+
+bool Gateway::beside_loop(std::function<void()> work, std::function<void()> then) {
+    return tasks_.submit([this, work = std::move(work), then = std::move(then)]() mutable {
+        work();
+        loop_.post(std::move(then));
+    });
+}
+
+bool Gateway::wait_for_worker(Generation& generation) {
+    // Copies are dropped first; an answer that has begun is never turned away.
+    if (generation.request().role == RequestRole::kShadow) return false;
+    const bool begun = generation.progress().must_resume();
+    if (!begun && queue_.size() >= options_.queue_max) return false;
+    if (begun) {
+        queue_.push_front(generation.shared_from_this());
+    } else {
+        queue_.push_back(generation.shared_from_this());
+    }
     probe_.queue_depth(queue_.size());
     return true;
 }
 
+void Gateway::on_pool_ready() {
+    if (pools_.any_ready(*stable_))
+        if (auto on_ready = std::exchange(options_.on_ready, nullptr)) on_ready();
+    serve_queue();
+}
+
 void Gateway::serve_queue() {
-    if (auto on_ready = std::exchange(options_.on_ready, nullptr)) on_ready();
     std::deque<std::shared_ptr<Generation>> waiting;
     waiting.swap(queue_);
-    for (const auto& generation : waiting) generation->seek_worker();
+    for (const auto& generation : waiting) generation->worker_available();
     probe_.queue_depth(queue_.size());
+}
+
+void Gateway::serve_one(Pool& pool) {
+    const auto first =
+        std::ranges::find_if(queue_, [&](const auto& each) { return each->pool() == &pool; });
+    if (first == queue_.end()) return;
+    const std::shared_ptr<Generation> generation = *first;
+    queue_.erase(first);
+    probe_.queue_depth(queue_.size());
+    // Later: the request whose lease ended is still at work.
+    loop_.post([generation] { generation->worker_available(); });
+}
+
+void Gateway::close_pool(Pool& pool, dispatch::PoolClosed::Running running) {
+    std::vector<std::shared_ptr<Generation>> all;
+    for (const auto& [unused, generation] : live_) all.push_back(generation);
+    for (const auto& generation : all) generation->pool_closed(pool.index(), running);
+    serve_queue();
 }
 
 void Gateway::on_done(Generation& generation) {
@@ -210,30 +256,28 @@ void Gateway::drain(std::chrono::milliseconds grace, std::function<void()> on_dr
 }
 
 void Gateway::handle_models(const Exchange& exchange) {
-    std::string name;
-    protocol::append_json_string(name, options_.profile.model);
-    exchange->respond(net::HttpResponse::json(
-        200,
-        fmt::format(
-            R"({{"object":"list","data":[{{"id":{},"object":"model","created":0,"owned_by":"sluice"}}]}})",
-            name)));
+    std::set<std::string_view> names;
+    for (const auto& pool : pools_)
+        if (!pool->model().empty() && steering_->serves(pool->model())) names.insert(pool->model());
+    std::string list;
+    for (const std::string_view name : names) {
+        if (!list.empty()) list += ',';
+        list += model_object(name);
+    }
+    exchange->respond(
+        net::HttpResponse::json(200, fmt::format(R"({{"object":"list","data":[{}]}})", list)));
 }
 
 void Gateway::handle_model(const Exchange& exchange, std::string_view name) {
-    if (name != options_.profile.model) return refuse(*exchange, protocol::model_not_found(name));
-    std::string quoted;
-    protocol::append_json_string(quoted, name);
-    exchange->respond(net::HttpResponse::json(
-        200,
-        fmt::format(R"({{"id":{},"object":"model","created":0,"owned_by":"sluice"}})", quoted)));
-}
-
-void Gateway::handle_health(const Exchange& exchange) {
-    exchange->respond(net::HttpResponse::json(200, R"({"status":"ok"})"));
+    const bool known =
+        std::ranges::any_of(pools_, [&](const auto& p) { return p->model() == name; });
+    if (name.empty() || !known || !steering_->serves(name))
+        return refuse(*exchange, protocol::model_not_found(name));
+    exchange->respond(net::HttpResponse::json(200, model_object(name)));
 }
 
 void Gateway::handle_ready(const Exchange& exchange) {
-    const bool ready = workers_.any_ready();
+    const bool ready = pools_.any_ready(*stable_);
     exchange->respond(net::HttpResponse::json(
         ready ? 200 : 503,
         ready ? R"({"ready":true})" : R"({"ready":false,"reason":"no worker can answer yet"})"));
@@ -243,10 +287,6 @@ void Gateway::handle_metrics(const Exchange& exchange) {
     net::HttpResponse response = net::HttpResponse::text(200, registry_.text());
     response.headers.set("Content-Type", std::string(metrics::Registry::kContentType));
     exchange->respond(std::move(response));
-}
-
-void Gateway::handle_status(const Exchange& exchange) {
-    exchange->respond(net::HttpResponse::json(200, status_json(options_.pool, workers_)));
 }
 
 }  // namespace sluice::gateway

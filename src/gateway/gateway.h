@@ -1,7 +1,11 @@
 #pragma once
 
 // The gateway's server shell: two HTTP servers on one event loop (clients, and the operator's admin
-// address), one handler per endpoint, and the requests that are being answered.
+// address), the pools, and the requests that are being answered.
+//
+// How to plug in: hand a Steering, an AdmissionGate and RequestObservers over in the options, and add
+// admin endpoints to `admin_routes()`. All of them run on the loop's thread and outlive the gateway's
+// requests: the gateway owns them.
 
 #include <cstdint>
 #include <deque>
@@ -15,8 +19,10 @@
 #include "base/metrics.h"
 #include "base/task_pool.h"
 #include "gateway/generation.h"
+#include "gateway/native_pool.h"
+#include "gateway/pool_set.h"
 #include "gateway/request_preparer.h"
-#include "gateway/worker_set.h"
+#include "gateway/router.h"
 #include "net/event_loop.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
@@ -26,20 +32,23 @@ namespace sluice::gateway {
 struct GatewayOptions {
     net::HttpServerOptions listen;
     net::HttpServerOptions admin;
-    std::string pool = "default";
-    PoolProfile profile;
-    std::vector<std::string> workers;  ///< "http://127.0.0.1:40001"
+    std::vector<NativePoolOptions> native_pools;
+    std::string stable;  ///< Name of the pool that answers; empty is the first.
     std::size_t queue_max = limits::kQueuedRequests;
     std::chrono::milliseconds deadline = std::chrono::seconds(limits::kRequestSeconds);
     std::function<void()> on_ready = [] {};  ///< Called once, when a worker can answer.
+
+    /// Made once the pools exist; without it the stable pool answers everything.
+    std::function<std::unique_ptr<Steering>(PoolSet& pools)> make_steering;
+    std::shared_ptr<AdmissionGate> admission;
+    std::vector<std::shared_ptr<RequestObserver>> observers;
 };
 
 class Gateway {
 public:
     /// Binds both addresses; an error names the one that is taken.
     [[nodiscard]] static Result<std::unique_ptr<Gateway>> create(net::EventLoop& loop,
-                                                                 GatewayOptions options,
-                                                                 text::Tokenizer tokenizer);
+                                                                 GatewayOptions options);
     ~Gateway();
     Gateway(const Gateway&) = delete;
     Gateway& operator=(const Gateway&) = delete;
@@ -51,39 +60,45 @@ public:
     /// after `grace`.
     void drain(std::chrono::milliseconds grace, std::function<void()> on_drained);
 
+    /// Sends a copy of a request that is about to be dispatched (RequestObserver::on_dispatch) to
+    /// `pool`, with its answer collected and nobody to hear it. Copies take no place in the queue:
+    /// without a worker that is free now there is none. Returns the copy's rid; empty if none was made.
+    std::string copy(const Generation& original, Pool& pool);
+
+    /// The plan has changed: what waits is steered anew.
+    void replan() { serve_queue(); }
+    /// `pool` takes no more requests; to be called once Steering no longer chooses it.
+    void close_pool(Pool& pool, dispatch::PoolClosed::Running running);
+
+    [[nodiscard]] Router& client_routes() { return client_routes_; }
+    [[nodiscard]] Router& admin_routes() { return admin_routes_; }
+    [[nodiscard]] PoolSet& pools() { return pools_; }
+    [[nodiscard]] Pool& stable() { return *stable_; }
+    /// A request that lives, by its rid or the client's id; nullptr if there is none.
+    [[nodiscard]] const Generation* find(std::string_view id) const;
+
     [[nodiscard]] std::size_t live_requests() const { return live_.size(); }
     [[nodiscard]] std::size_t queued_requests() const { return queue_.size(); }
-    [[nodiscard]] const metrics::Registry& metrics() const { return registry_; }
+    [[nodiscard]] metrics::Registry& metrics() { return registry_; }
 
 private:
-    using Exchange = std::shared_ptr<net::HttpExchange>;
-    struct Route {
-        std::string method;
-        void (Gateway::*handle)(const Exchange&);
-    };
-    using Routes = std::map<std::string, Route, std::less<>>;
+    Gateway(net::EventLoop& loop, GatewayOptions options);
 
-    Gateway(net::EventLoop& loop, GatewayOptions options, text::Tokenizer tokenizer);
-
-    static const Routes& client_routes();
-    static const Routes& admin_routes();
-    void dispatch(const Routes& routes, const Exchange& exchange);
-
-    void handle_chat(const Exchange& exchange) { generate(Endpoint::kChat, exchange); }
-    void handle_completions(const Exchange& exchange) {
-        generate(Endpoint::kCompletions, exchange);
-    }
+    void add_pools();
+    void add_routes();
     void handle_models(const Exchange& exchange);
     void handle_model(const Exchange& exchange, std::string_view name);
-    void handle_health(const Exchange& exchange);
     void handle_ready(const Exchange& exchange);
     void handle_metrics(const Exchange& exchange);
-    void handle_status(const Exchange& exchange);
 
     void generate(Endpoint endpoint, const Exchange& exchange);
-    [[nodiscard]] Result<RequestHeaders> read_headers(const net::HttpRequest& request) const;
-    [[nodiscard]] bool wait_for_worker(std::shared_ptr<Generation> generation);
+    [[nodiscard]] Result<InboundRequest> read_request(Endpoint endpoint,
+                                                      const Exchange& exchange) const;
+    [[nodiscard]] bool beside_loop(std::function<void()> work, std::function<void()> then);
+    [[nodiscard]] bool wait_for_worker(Generation& generation);
+    void on_pool_ready();
     void serve_queue();
+    void serve_one(Pool& pool);
     void abandon_all();
     void on_done(Generation& generation);
 
@@ -91,16 +106,19 @@ private:
     GatewayOptions options_;
     metrics::Registry registry_;
     GatewayProbe probe_;
-    RequestPreparer preparer_;
     net::HttpClient client_;
-    WorkerSet workers_;
-    GenerationServices services_;
+    PoolSet pools_;
+    Pool* stable_ = nullptr;
+    std::unique_ptr<Steering> steering_;
+    std::unique_ptr<GenerationServices> services_;
     TaskPool tasks_;  ///< Prepares long prompts.
-    std::map<Generation*, std::shared_ptr<Generation>> live_;
+    std::map<const Generation*, std::shared_ptr<Generation>> live_;
     std::deque<std::shared_ptr<Generation>> queue_;
     std::function<void()> on_drained_;
     net::Timer grace_;
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);  ///< Expires with this object.
+    Router client_routes_;
+    Router admin_routes_;
     std::unique_ptr<net::HttpServer> server_;
     std::unique_ptr<net::HttpServer> admin_;
 };

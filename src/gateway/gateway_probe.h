@@ -9,40 +9,24 @@
 #include <string_view>
 
 #include "base/metrics.h"
+#include "base/request_class.h"
 
 namespace sluice::gateway {
 
-/// How a request ended.
-enum class Outcome : std::uint8_t {
-    kOk,
-    kTimeoutQueue,
-    kTimeoutPrefill,
-    kTimeoutDecode,
-    kClientGone,
-    kWorkerLost,
-    kRejected,  ///< The client's mistake, or no room.
-    kError,
-};
-
-[[nodiscard]] std::string_view to_string(Outcome outcome);
-
-/// "<=16k", "16k-64k", "64k-256k", ">256k": prompt tokens.
-[[nodiscard]] std::string_view length_bucket(std::uint64_t prompt_tokens);
-
-/// Labels of a request once they are known.
-struct RequestClass {
-    std::string_view kind = "text";  ///< text, seeded
-    std::string_view bucket = "<=16k";
+/// Handles of one pool's distributions.
+struct PoolMeter {
+    metrics::Histogram ttft;
+    metrics::Histogram tbt;
 };
 
 class GatewayProbe {
 public:
-    GatewayProbe(metrics::Registry& registry, std::string pool);
+    explicit GatewayProbe(metrics::Registry& registry);
 
-    void finished(const RequestClass& request, Outcome outcome);
-    void first_token(std::chrono::nanoseconds since_arrival);
-    /// `tokens` came together `gap` after those before; the gap is spread evenly over them.
-    void tokens(std::chrono::nanoseconds gap, std::size_t tokens);
+    [[nodiscard]] PoolMeter meter(const std::string& pool);
+
+    /// `pool` is empty for what was refused before a pool was chosen.
+    void finished(std::string_view pool, RequestKind kind, LengthBucket bucket, Outcome outcome);
     void stream_opened() { open_streams_.add(1); }
     void stream_closed() { open_streams_.add(-1); }
     void queue_depth(std::size_t requests) { queue_depth_.set(static_cast<double>(requests)); }
@@ -51,10 +35,9 @@ public:
     void resumed(std::string_view reason) { resumes_.with({reason}).add(); }
 
 private:
-    std::string pool_;
     metrics::Family<metrics::Counter> requests_;
-    metrics::Histogram ttft_;
-    metrics::Histogram tbt_;
+    metrics::Family<metrics::Histogram> ttft_;
+    metrics::Family<metrics::Histogram> tbt_;
     metrics::Gauge open_streams_;
     metrics::Gauge queue_depth_;
     metrics::Gauge leases_;

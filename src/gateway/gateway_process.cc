@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <csignal>
+#include <map>
 #include <utility>
 
 #include "base/log.h"
@@ -19,10 +20,15 @@ std::string url_of(const net::HttpServerOptions& options, std::uint16_t port) {
     return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", options.address, v6 ? "]" : "", port);
 }
 
-}  // namespace
+using Preparers =
+    std::map<std::pair<std::string, protocol::Thinking>, std::shared_ptr<const RequestPreparer>>;
 
-Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& events) {
-    const auto path = find_model(options.model);
+/// One preparer for a model and a way to think: pools that share it share what it prepares.
+Result<std::shared_ptr<const RequestPreparer>> find_preparer(const NativePoolSetup& setup,
+                                                             Preparers& known) {
+    std::shared_ptr<const RequestPreparer>& preparer = known[{setup.model, setup.thinking}];
+    if (preparer) return preparer;
+    const auto path = find_model(setup.model);
     if (!path) return std::unexpected(path.error());
     const auto file = checkpoint::GgufFile::open(*path);
     if (!file) return std::unexpected(file.error());
@@ -30,17 +36,31 @@ Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& even
     if (!tokenizer) return std::unexpected(tokenizer.error().within(path->string()));
     const auto parameters = checkpoint::read_hyper_parameters(*file);
     if (!parameters) return std::unexpected(parameters.error());
+    const bool built_in = setup.model == kBuiltInModel;
     // Not every prompt is a conversation: /v1/completions works without a dialect, too.
-    options.gateway.profile.dialect = parameters->dialect;
-    options.gateway.profile.context_tokens = parameters->context_length;
-    if (options.gateway.profile.model.empty())
-        options.gateway.profile.model =
-            options.model == kBuiltInModel ? options.model : path->stem().string();
+    preparer = std::make_shared<const RequestPreparer>(
+        std::move(*tokenizer), PoolProfile{.model = built_in ? setup.model : path->stem().string(),
+                                           .dialect = parameters->dialect,
+                                           .thinking = setup.thinking,
+                                           .context_tokens = parameters->context_length});
+    return preparer;
+}
+
+}  // namespace
+
+Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& events) {
+    Preparers preparers;
+    for (const NativePoolSetup& setup : options.native) {
+        auto preparer = find_preparer(setup, preparers);
+        if (!preparer) return std::unexpected(preparer.error());
+        options.gateway.native_pools.push_back(
+            {.name = setup.name, .urls = setup.urls, .preparer = *preparer});
+    }
 
     net::EventLoop loop;
     GatewayAddresses addresses;
     options.gateway.on_ready = [&] { events.on_ready(addresses); };
-    auto gateway = Gateway::create(loop, options.gateway, std::move(*tokenizer));
+    auto gateway = Gateway::create(loop, options.gateway);
     if (!gateway) return std::unexpected(gateway.error());
     addresses = {.url = url_of(options.gateway.listen, (*gateway)->port()),
                  .admin = url_of(options.gateway.admin, (*gateway)->admin_port())};

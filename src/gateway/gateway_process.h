@@ -4,16 +4,25 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "gateway/gateway.h"
 
 namespace sluice::gateway {
 
-struct GatewayProcessOptions {
-    GatewayOptions gateway;
-    /// The model whose tokenizer and dialect the pool uses: a path, or the built-in "krill".
+/// A pool of engines of our own, before its model was read.
+struct NativePoolSetup {
+    std::string name;
+    /// Whose tokenizer and dialect the pool uses: a path, or the built-in "krill".
     std::string model = "krill";
+    protocol::Thinking thinking = protocol::Thinking::kOff;
+    std::vector<std::string> urls;
+};
+
+struct GatewayProcessOptions {
+    GatewayOptions gateway;  ///< Its native pools come from `native`.
+    std::vector<NativePoolSetup> native;
     std::chrono::milliseconds grace = std::chrono::seconds(30);
 };
 

@@ -2,299 +2,396 @@
 
 #include <fmt/format.h>
 
-#include <random>
 #include <utility>
 
-#include "base/hash.h"
 #include "base/log.h"
+#include "gateway/answer_writer.h"
+#include "gateway/random_id.h"
 
 namespace sluice::gateway {
 namespace {
 
+using dispatch::Failure;
+using dispatch::LegFault;
 using protocol::ApiError;
 using protocol::ApiErrorCode;
+using std::chrono::steady_clock;
+using Kind = dispatch::Action::Kind;
 
-constexpr std::uint32_t kLossesMax = 2;
-/// How long a stream that lost its worker waits for another.
-constexpr std::chrono::seconds kResumePatience{30};
-/// A stream without new text gets a comment this often.
-constexpr std::chrono::seconds kKeepAlive{15};
-
-std::uint64_t random_u64() {
-    thread_local std::mt19937_64 generator{[] {
-        std::random_device device;
-        return (std::uint64_t{device()} << 32) | device();
-    }()};
-    return generator();
-}
-
-// Every seed drawn here survives a trip through a JSON number.
-std::uint64_t draw_seed() { return random_u64() >> 11; }
-
-std::string draw_rid() { return fmt::format("{:016x}{:016x}", random_u64(), random_u64()); }
-
-std::int64_t unix_seconds() {
-    return std::chrono::duration_cast<std::chrono::seconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-}
-
-// What a client may compare between answers: equal digests mean equal versions all the way down.
-std::string version_digest(const port::ServerInfo& info) {
-    const std::string manifest = fmt::format("{}\n{}\n{}\n{}\n{}", info.engine, info.fingerprint,
-                                             info.numerics_id, info.version, info.commit);
-    return "fp_" + to_hex(sha256(manifest)).substr(0, 16);
-}
+/// Before any engine has counted: four bytes of JSON a token.
+constexpr std::uint64_t kBytesPerToken = 4;
 
 }  // namespace
 
-Generation::Generation(GenerationServices& services, std::shared_ptr<net::HttpExchange> exchange,
-                       RequestHeaders headers)
+Generation::Generation(GenerationServices& services, InboundRequest request)
     : services_(services),
-      exchange_(std::move(exchange)),
-      headers_(std::move(headers)),
-      arrival_(std::chrono::steady_clock::now()),
-      id_(draw_rid()) {
-    if (headers_.request_id.empty()) headers_.request_id = id_;
+      request_(std::move(request)),
+      rid_(draw_rid()),
+      wall_time_(std::chrono::system_clock::now()),
+      progress_(steady_clock::now(), request_.deadline) {
+    if (request_.request_id.empty()) request_.request_id = rid_;
 }
+
+Generation::~Generation() = default;
+
+// ---- Arrival --------------------------------------------------------------------------------------
 
 void Generation::start() {
     services_.probe.stream_opened();
     const std::weak_ptr<Generation> weak = weak_from_this();
-    exchange_->on_client_gone([weak] {
-        const auto self = weak.lock();
-        if (self && !self->done_) self->finish(Outcome::kClientGone);
+    request_.exchange->on_client_gone([weak] {
+        if (const auto self = weak.lock()) self->advance(dispatch::ClientGone{});
     });
-    deadline_ = services_.loop.call_after(headers_.deadline, [weak] {
-        if (const auto self = weak.lock()) self->on_deadline();
-    });
+    arm_timer();
+    for (RequestObserver* observer : services_.observers) observer->on_arrival(*this);
+    auto outline = protocol::read_outline(request_.body());
+    if (!outline) return refuse(protocol::to_api_error(outline.error()));
+    request_.outline = std::move(*outline);
+    if (!services_.steering.serves(request_.outline.model))
+        return refuse(protocol::model_not_found(request_.outline.model));
+    admit();
 }
 
-net::HttpHeaders Generation::answer_headers() const {
-    net::HttpHeaders headers{{"x-request-id", headers_.request_id},
-                             {"x-sluice-pool", services_.pool}};
-    if (pump_) headers.add("x-sluice-seed", fmt::format("{}", seed_));
-    return headers;
-}
-
-void Generation::on_prepared(std::expected<PreparedRequest, ApiError> prepared) {
-    if (done_) return;
-    if (!prepared) return fail(prepared.error(), Outcome::kRejected);
-    request_ = std::move(*prepared);
-    seed_ = request_.options.seed.value_or(draw_seed());
-    class_ = {.kind = request_.options.seed ? "seeded" : "text",
-              .bucket = length_bucket(request_.prompt.size())};
-    // What no worker of this model could take does not wait for one.
-    const auto fits = resolve_max_tokens(request_, services_.preparer.profile().context_tokens);
-    if (!fits) return fail(fits.error(), Outcome::kRejected);
-    pump_ = std::make_unique<TokenPump>(services_.preparer.tokenizer(), request_.parse);
-    seek_worker();
-}
-
-void Generation::seek_worker() {
-    if (done_) return;
-    auto assignment = services_.workers.pick({.requests = 1,
-                                              .prefill_tokens = request_.prompt.size(),
-                                              .kv_tokens = request_.prompt.size()});
-    if (assignment) return start_leg(std::move(*assignment));
-    if (!services_.wait_for_worker(shared_from_this())) {
-        fail({.code = ApiErrorCode::kQueueFull,
-              .message = "too many requests wait for a worker; try again in a moment",
-              .param = {}},
-             Outcome::kRejected);
+void Generation::start_copy(const Generation& original, Pool& pool) {
+    services_.probe.stream_opened();
+    copy_to_ = &pool;
+    collecting_ = true;
+    arm_timer();
+    for (RequestObserver* observer : services_.observers) observer->on_arrival(*this);
+    if (pool.recipe() != nullptr && pool.recipe() == original.recipe_) {
+        recipe_ = original.recipe_;
+        prepared_ = original.prepared_;
     }
+    first_pool();
 }
 
-bool Generation::same_arithmetic(const port::ServerInfo& info) const {
-    return arithmetic_.empty() || arithmetic_ == info.fingerprint + info.numerics_id;
-}
-
-port::GenerateRequest Generation::port_request(std::uint32_t max_new_tokens) const {
-    port::GenerateRequest request;
-    // A name of its own for each leg: the worker may still be busy forgetting the last one.
-    request.rid = draw_rid();
-    request.input_ids = request_.prompt;
-    request.sampling_params = request_.options.sampling;
-    request.sampling_params.seed = seed_;
-    request.sampling_params.max_new_tokens = max_new_tokens;
-    request.return_logprob = request_.options.logprobs;
-    request.top_logprobs_num = request_.options.top_logprobs;
-    request.resume_output_ids.assign(pump_->journal().begin(), pump_->journal().end());
-    return request;
-}
-
-void Generation::start_leg(Assignment assignment) {
-    const port::ServerInfo& info = assignment.info;
-    if (!pump_->journal().empty() && !same_arithmetic(info)) {
-        return fail({.code = ApiErrorCode::kWorkerLost,
-                     .message = "the worker was lost, and the ones left serve another model",
-                     .param = {}},
-                    Outcome::kWorkerLost);
-    }
-    const auto max_tokens = resolve_max_tokens(request_, info.context_length);
-    if (!max_tokens) return fail(max_tokens.error(), Outcome::kRejected);
-    if (!writer_) {
-        const bool chat = request_.endpoint == Endpoint::kChat;
-        writer_ = make_answer_writer(request_, exchange_,
-                                     {.id = (chat ? "chatcmpl-" : "cmpl-") + id_,
-                                      .created = unix_seconds(),
-                                      .model = request_.options.model,
-                                      .system_fingerprint = version_digest(info)},
-                                     answer_headers());
-    }
-    resume_deadline_.cancel();
-    if (phase_ == Phase::kQueue) phase_ = Phase::kPrefill;
-    arithmetic_ = info.fingerprint + info.numerics_id;
-    assignment_ = std::move(assignment);
-    services_.probe.leases(services_.workers.leases());
+void Generation::admit() {
+    if (services_.admission == nullptr) return on_verdict({.refused = {}, .retry_after = {}});
     const std::weak_ptr<Generation> weak = weak_from_this();
-    leg_ = adapters::NativeLeg::start(services_.client, assignment_.url, port_request(*max_tokens),
-                                      {.on_frame =
-                                           [weak](const port::GenerateFrame& frame) {
-                                               const auto self = weak.lock();
-                                               if (self && !self->done_) self->on_frame(frame);
-                                           },
-                                       .on_end = [] {},
-                                       .on_error =
-                                           [weak](const Error& error, bool) {
-                                               const auto self = weak.lock();
-                                               if (self && !self->done_) self->on_leg_error(error);
-                                           }});
+    ticket_ = services_.admission->admit(request_, [weak](const AdmissionVerdict& verdict) {
+        if (const auto self = weak.lock()) self->on_verdict(verdict);
+    });
 }
 
-void Generation::on_frame(const port::GenerateFrame& frame) {
-    const auto& end = frame.finish_reason;
-    if (end && end->type == port::FinishType::kAbort) {
-        return fail({.code = ApiErrorCode::kWorkerLost,
-                     .message = "the worker gave the request up: " + end->message,
-                     .param = {}},
-                    Outcome::kWorkerLost);
-    }
-    if (end && end->type == port::FinishType::kError) {
-        log::error("request {} failed on {}: {}", headers_.request_id, assignment_.url,
-                   end->message);
-        return fail({.code = ApiErrorCode::kInternal, .message = end->message, .param = {}},
-                    Outcome::kError);
-    }
-    writer_->begin();
-    measure(frame);
-    const std::vector<Piece> pieces = pump_->take(frame);
-    const auto now = std::chrono::steady_clock::now();
-    if (!pieces.empty()) {
-        writer_->write(pieces);
-        last_write_ = now;
-    } else if (last_write_ == std::chrono::steady_clock::time_point{}) {
-        last_write_ = now;
-    } else if (now - last_write_ >= kKeepAlive) {
-        writer_->keep_alive();
-        last_write_ = now;
-    }
-    if (!pump_->finished()) return;
-    writer_->finish(*pump_->finished(), pump_->usage());
-    finish(Outcome::kOk);
+void Generation::on_verdict(const AdmissionVerdict& verdict) {
+    if (progress_.over()) return;
+    request_.tenant = verdict.tenant;
+    request_.salt = verdict.salt;
+    retry_after_ = verdict.retry_after;
+    if (verdict.refused) return refuse(*verdict.refused);
+    if (!verdict.may_pin) request_.pinned_pool.clear();
+    const net::HttpHeaders& headers = request_.exchange->request().headers;
+    request_.conversation = protocol::conversation_key(
+        request_.outline, headers.find("x-sluice-conversation").value_or(""), request_.tenant);
+    first_pool();
 }
 
-void Generation::measure(const port::GenerateFrame& frame) {
-    if (frame.output_ids.empty()) return;
-    const auto now = std::chrono::steady_clock::now();
-    losses_ = 0;
-    if (phase_ != Phase::kDecode) {
-        services_.probe.first_token(now - arrival_);
-        phase_ = Phase::kDecode;
+void Generation::first_pool() {
+    Pool* const pool = choose();
+    if (pool == nullptr) return refuse(error_of(Failure::kNoWorker));
+    turn_to(*pool, [this] { advance(dispatch::Prepared{}); });
+}
+
+void Generation::refuse(const ApiError& error) {
+    refusal_ = error;
+    advance(dispatch::Refused{});
+}
+
+// ---- The pool -------------------------------------------------------------------------------------
+
+Pool* Generation::choose() const {
+    if (copy_to_ != nullptr) return copy_to_;
+    if (!request_.pinned_pool.empty()) return services_.pools.find(request_.pinned_pool);
+    return services_.steering.choose(request_, progress_.must_resume() ? pool_ : nullptr);
+}
+
+/// Makes the request ready for `pool`, now or a little later, unless it fails on the way.
+void Generation::turn_to(Pool& pool, std::function<void()> then) {
+    const bool same_recipe = pool.recipe() != nullptr && pool.recipe() == recipe_;
+    if (runner_ && (&pool == pool_ || same_recipe)) {
+        // It may hold an answer that has begun, and goes on in any pool of its kind.
+        pool_ = &pool;
+        meter_ = services_.probe.meter(pool.name());
+        return then();
+    }
+    if (prepared_ && same_recipe) return on_prepared(pool, prepared_, then);
+    if (!pool.slow_to_prepare(request_)) return on_prepared(pool, pool.prepare(request_), then);
+    // The body stays valid: the request holds its exchange.
+    auto result = std::make_shared<std::optional<Prepared>>();
+    const auto self = shared_from_this();
+    const bool accepted = services_.beside_loop(
+        [self, &pool, result] { *result = pool.prepare(self->request_); },
+        [self, &pool, result, then] { self->on_prepared(pool, **result, then); });
+    if (!accepted) {
+        refuse({.code = ApiErrorCode::kQueueFull,
+                .message = "too many long requests are being prepared; try again in a moment",
+                .param = {}});
+    }
+}
+
+void Generation::on_prepared(Pool& pool, const Prepared& prepared,
+                             const std::function<void()>& then) {
+    if (progress_.over()) return;
+    if (!prepared) return refuse(prepared.error());
+    prepared_ = *prepared;
+    recipe_ = pool.recipe();
+    pool_ = &pool;
+    meter_ = services_.probe.meter(pool.name());
+    // The runner before may be what called: it goes once it has returned.
+    if (runner_) services_.loop.post([old = std::shared_ptr<LegRunner>(std::move(runner_))] {});
+    runner_ = pool.make_runner(request_, prepared_, *this);
+    if (collecting_) runner_->collect();
+    then();
+}
+
+// ---- Events and actions ---------------------------------------------------------------------------
+
+void Generation::advance(const dispatch::Event& event) {
+    const auto self = shared_from_this();
+    for (const dispatch::Action& action : progress_.on(event, steady_clock::now())) perform(action);
+    arm_timer();
+}
+
+void Generation::perform(const dispatch::Action& action) {
+    switch (action.kind) {
+        case Kind::kSeek: return seek();
+        case Kind::kWait:
+            if (!services_.wait_for_worker(*this)) advance(dispatch::QueueFull{});
+            return;
+        case Kind::kStartLeg:
+        case Kind::kResumeLeg: return start_leg();
+        case Kind::kEndLeg: return end_leg();
+        case Kind::kFail: return fail(action.failure);
+        case Kind::kFinish: return finish();
+    }
+}
+
+void Generation::arm_timer() {
+    if (progress_.over()) return timer_.cancel();
+    const dispatch::Time due = progress_.next_due();
+    if (armed_for_ == due) return;
+    armed_for_ = due;
+    const std::weak_ptr<Generation> weak = weak_from_this();
+    timer_ = services_.loop.call_after(due - steady_clock::now(), [weak] {
+        const auto self = weak.lock();
+        if (!self) return;
+        self->armed_for_.reset();
+        self->advance(dispatch::Tick{});
+    });
+}
+
+void Generation::seek() {
+    Pool* const pool = choose();
+    if (pool == nullptr) return refuse(error_of(Failure::kNoWorker));
+    // The client has this pool's tokens, or its head: another engine can't go on with them.
+    const bool bound = progress_.must_resume() && pool->recipe() != recipe_;
+    if (bound) return advance(dispatch::CannotResume{});
+    turn_to(*pool, [this] { pick(); });
+}
+
+void Generation::pick() {
+    auto assignment = pool_->pick(runner_->load(), progress_.tried());
+    if (!assignment) return advance(dispatch::NoWorker{assignment.error()});
+    assignment_ = std::move(*assignment);
+    services_.probe.leases(services_.pools.registry().leases());
+    advance(dispatch::WorkerFound{
+        .pool = pool_->index(), .worker = assignment_.lease.worker(), .rules = pool_->rules()});
+}
+
+void Generation::start_leg() {
+    if (legs_.empty())
+        for (RequestObserver* observer : services_.observers) observer->on_dispatch(*this);
+    legs_.push_back({.pool = pool_->name(),
+                     .worker = assignment_.worker,
+                     .versions = assignment_.info,
+                     .began = since_arrival(steady_clock::now())});
+    const auto started = runner_->start(assignment_);
+    if (started) return;
+    if (started.error() == LegRunner::NoStart::kOtherModel)
+        return advance(dispatch::CannotResume{});
+    advance(dispatch::Refused{});
+}
+
+void Generation::end_leg() {
+    if (runner_) runner_->stop();
+    if (!assignment_.lease.active()) return;
+    Pool* const pool = assignment_.pool;
+    legs_.back().ended = since_arrival(steady_clock::now());
+    assignment_ = {};
+    services_.probe.leases(services_.pools.registry().leases());
+    services_.on_room(*pool);
+}
+
+void Generation::worker_available() { advance(dispatch::WorkerAvailable{}); }
+
+void Generation::pool_closed(routing::PoolIndex pool, dispatch::PoolClosed::Running running) {
+    advance(dispatch::PoolClosed{.pool = pool, .running = running});
+}
+
+void Generation::abandon() { advance(dispatch::Abandoned{}); }
+
+void Generation::collect() {
+    collecting_ = true;
+    if (runner_) runner_->collect();
+}
+
+// ---- A leg's news ---------------------------------------------------------------------------------
+
+void Generation::on_answer_begun() { advance(dispatch::AnswerBegun{}); }
+
+void Generation::on_tokens(std::uint32_t tokens) {
+    const auto now = steady_clock::now();
+    legs_.back().tokens += tokens;
+    if (const auto last = progress_.marks().last_token) {
+        gaps_.add(now - *last, tokens);
+        const double gap = std::chrono::duration<double>(now - *last).count() / tokens;
+        for (std::uint32_t i = 0; i < tokens; ++i) meter_->tbt.observe(gap);
+    } else {
+        meter_->ttft.observe(std::chrono::duration<double>(since_arrival(now)).count());
         // The prompt is computed; what counts against the worker now is what it keeps.
         routing::Load load = assignment_.lease.load();
         load.prefill_tokens = 0;
         assignment_.lease.update(load);
-    } else {
-        services_.probe.tokens(now - last_token_, frame.output_ids.size());
     }
-    last_token_ = now;
+    advance(dispatch::TokensCame{tokens});
 }
 
-void Generation::on_leg_error(const Error& error) {
-    const WorkerIndex worker = assignment_.worker;
-    const std::string url = assignment_.url;
-    end_leg();
-    if (error.code() == ErrorCode::kInvalid || error.code() == ErrorCode::kOutOfRange ||
-        error.code() == ErrorCode::kUnsupported) {
-        return fail(protocol::to_api_error(error), Outcome::kRejected);
-    }
-    if (error.code() == ErrorCode::kExhausted) {
-        return fail({.code = ApiErrorCode::kQueueFull, .message = error.message(), .param = {}},
-                    Outcome::kRejected);
-    }
-    services_.workers.report_failure(worker);
-    const bool resume = !pump_->journal().empty();
-    log::warn("request {} lost worker {} after {} tokens: {}", headers_.request_id, url,
-              pump_->journal().size(), error.message());
-    if (++losses_ >= kLossesMax) {
-        return fail(
-            {.code = ApiErrorCode::kWorkerLost,
-             .message = fmt::format("{} workers in a row were lost with this request", losses_),
-             .param = {}},
-            Outcome::kWorkerLost);
-    }
-    if (resume) {
-        services_.probe.resumed(error.code() == ErrorCode::kTimeout ? "stalled" : "worker_lost");
-    } else {
-        services_.probe.retried();
-    }
-    const std::weak_ptr<Generation> weak = weak_from_this();
-    resume_deadline_ = services_.loop.call_after(kResumePatience, [weak] {
-        const auto self = weak.lock();
-        if (!self || self->done_) return;
-        self->fail({.code = ApiErrorCode::kWorkerLost,
-                    .message = "the worker was lost and no other came up in time",
-                    .param = {}},
-                   Outcome::kWorkerLost);
-    });
-    seek_worker();
+void Generation::on_answered() {
+    pool_->report_success(assignment_.lease.worker());
+    advance(dispatch::LegEnded{});
 }
 
-void Generation::on_deadline() {
-    if (done_) return;
-    const Outcome outcome = phase_ == Phase::kQueue     ? Outcome::kTimeoutQueue
-                            : phase_ == Phase::kPrefill ? Outcome::kTimeoutPrefill
-                                                        : Outcome::kTimeoutDecode;
-    fail({.code = ApiErrorCode::kDeadlineExceeded,
-          .message =
-              fmt::format("the request's deadline of {} ms passed", headers_.deadline.count()),
-          .param = {}},
-         outcome);
-}
-
-void Generation::abandon() {
-    if (done_) return;
-    fail({.code = ApiErrorCode::kWorkerLost, .message = "the service is stopping", .param = {}},
-         Outcome::kError);
-}
-
-void Generation::fail(const ApiError& error, Outcome outcome) {
-    if (writer_) {
-        writer_->fail(error);
-    } else {
-        respond_error(*exchange_, error, answer_headers());
+void Generation::on_leg_failed(LegFault fault, const Error& error) {
+    last_error_ = error.message();
+    legs_.back().fault = last_error_;
+    pool_->report_fault(assignment_.lease.worker(), fault);
+    if (fault != LegFault::kRefused && fault != LegFault::kFull) {
+        log::warn("request {} lost worker {} after {} tokens: {}", request_.request_id,
+                  assignment_.url, progress_.tokens(), last_error_);
     }
-    finish(outcome);
-}
-
-// A leg may be ended from inside one of its own events, so it is destroyed a moment later. That
-// closes its connection, and the worker frees the request before its next step.
-void Generation::end_leg() {
-    assignment_ = {};
-    services_.probe.leases(services_.workers.leases());
-    if (leg_) services_.loop.post([leg = std::shared_ptr<adapters::NativeLeg>(std::move(leg_))] {});
-}
-
-void Generation::finish(Outcome outcome) {
-    if (std::exchange(done_, true)) return;
+    const std::uint32_t retries = progress_.retries();
+    const std::uint32_t resumes = progress_.resumes();
+    // Counted before the search that follows, which may end the request.
     const auto self = shared_from_this();
-    end_leg();
-    deadline_.cancel();
-    resume_deadline_.cancel();
-    services_.probe.finished(class_, outcome);
+    advance(dispatch::LegFailed{fault});
+    if (progress_.retries() > retries) services_.probe.retried();
+    if (progress_.resumes() > resumes)
+        services_.probe.resumed(fault == LegFault::kStalled ? "stalled" : "worker_lost");
+}
+
+// ---- The end --------------------------------------------------------------------------------------
+
+ApiError Generation::error_of(Failure failure) const {
+    const bool native = pool_ == nullptr || pool_->rules().resumable;
+    const auto error = [](ApiErrorCode code, std::string message) {
+        return ApiError{.code = code, .message = std::move(message), .param = {}};
+    };
+    switch (failure) {
+        case Failure::kNone:
+        case Failure::kRefused: return error(ApiErrorCode::kInternal, "the request was refused");
+        case Failure::kQueueFull:
+            return error(ApiErrorCode::kQueueFull,
+                         "too many requests wait for a worker; try again in a moment");
+        case Failure::kDeadline:
+            return error(
+                ApiErrorCode::kDeadlineExceeded,
+                fmt::format("the request's deadline of {} ms passed", request_.deadline.count()));
+        case Failure::kWorkersLost:
+            if (!native) return error(ApiErrorCode::kUpstreamError, last_error_);
+            return error(
+                ApiErrorCode::kWorkerLost,
+                fmt::format("{} workers in a row were lost with this request", progress_.losses()));
+        case Failure::kNoWorker:
+            return error(ApiErrorCode::kWorkerLost,
+                         "the worker was lost and no other came up in time");
+        case Failure::kOtherModel:
+            return error(ApiErrorCode::kWorkerLost,
+                         "the worker was lost, and the ones left serve another model");
+        case Failure::kNoOtherWorker:
+        case Failure::kCutOff: return error(ApiErrorCode::kUpstreamError, last_error_);
+        case Failure::kStopping: return error(ApiErrorCode::kWorkerLost, "the service is stopping");
+    }
+    return error(ApiErrorCode::kInternal, "the request failed");
+}
+
+void Generation::fail(Failure failure) {
+    if (failure == Failure::kRefused && refusal_) return tell_client(*refusal_);
+    const bool others_words = failure == Failure::kRefused || failure == Failure::kQueueFull ||
+                              failure == Failure::kNoOtherWorker;
+    if (others_words && runner_) {
+        if (const auto code = runner_->pass_refusal_on()) {
+            told_code_ = *code;
+            return;
+        }
+    }
+    tell_client(error_of(failure));
+}
+
+void Generation::tell_client(const ApiError& error) {
+    told_code_ = protocol::to_string(error.code);
+    if (runner_) return runner_->fail(error);
+    told_status_ = protocol::http_status(error.code);
+    net::HttpHeaders headers{{"x-request-id", request_.request_id}};
+    if (retry_after_) headers.set("Retry-After", std::to_string(retry_after_->count()));
+    respond_error(*request_.exchange, error, headers);
+}
+
+void Generation::finish() {
+    timer_.cancel();
+    const RequestReport report = this->report();
+    if (ticket_) ticket_->settle(report.prompt_tokens, report.completion_tokens);
+    ticket_.reset();
+    services_.probe.finished(report.pool, report.kind, length_bucket(report.prompt_tokens),
+                             report.outcome);
     services_.probe.stream_closed();
+    for (RequestObserver* observer : services_.observers) observer->on_done(*this, report);
     services_.on_done(*this);
+}
+
+std::chrono::nanoseconds Generation::since_arrival(dispatch::Time at) const {
+    return at - progress_.marks().arrival;
+}
+
+RequestReport Generation::report() const {
+    const dispatch::Marks& marks = progress_.marks();
+    const dispatch::Time until = marks.ended.value_or(steady_clock::now());
+    RequestReport report{.rid = rid_,
+                         .request_id = request_.request_id,
+                         .time = wall_time_,
+                         .tenant = request_.tenant,
+                         .conversation = request_.conversation,
+                         .endpoint = request_.endpoint,
+                         .stream = request_.outline.stream,
+                         .role = request_.role,
+                         .kind = request_.outline.kind,
+                         .pool = pool_ == nullptr ? std::string() : pool_->name(),
+                         .model = request_.outline.model,
+                         .queued = since_arrival(marks.dispatched.value_or(until)),
+                         .tbt = gaps_,
+                         .duration = since_arrival(until),
+                         .outcome = progress_.outcome(),
+                         .error_code = told_code_,
+                         .status = told_status_,
+                         .retries = progress_.retries(),
+                         .resumes = progress_.resumes(),
+                         .legs = legs_};
+    report.prompt_tokens = request_.body().size() / kBytesPerToken;
+    if (marks.first_token) report.ttft = since_arrival(*marks.first_token);
+    if (!runner_) return report;
+    RunnerReport ran = runner_->report();
+    report.seed = ran.seed;
+    report.prompt_tokens = ran.prompt_tokens;
+    report.prompt_counted = ran.prompt_counted;
+    report.cached_tokens = ran.cached_tokens;
+    report.cached_by_source = std::move(ran.cached_by_source);
+    report.completion_tokens = ran.completion_tokens;
+    report.reasoning_tokens = ran.reasoning_tokens;
+    report.recomputed_tokens = ran.recomputed_tokens;
+    if (ran.recomputed_tokens > 0) report.recompute_cause = RecomputeCause::kLoss;
+    report.system_fingerprint = std::move(ran.system_fingerprint);
+    if (ran.status != 0) report.status = ran.status;
+    report.answer = std::move(ran.answer);
+    return report;
 }
 
 }  // namespace sluice::gateway

@@ -1,106 +1,135 @@
 #pragma once
 
-// One request for tokens from its arrival to its end: prepared, queued, given to a worker, pumped to
-// the client. It ends exactly once, in one of the outcomes, and then holds nothing: no worker, no
-// timer, no place in the queue.
-//
-// Before the first token a failed leg is started again elsewhere. After it, the stream goes on where
-// it stopped: the new worker is given the journal of tokens and continues bit for bit, because a
-// native engine's tokens depend on the request alone. A worker of another model is not asked. Two
-// losses in a row without a new token end the request.
+// One request for tokens from its arrival to its end: admitted, steered to a pool, prepared for it,
+// queued, given to a worker, and reported. What happens when is dispatch::Request's to say; this
+// carries it out. It ends exactly once and then holds nothing: no worker, no timer, no place in the
+// queue.
 //
 // Belongs to the event loop's thread.
 
 #include <chrono>
-#include <cstdint>
-#include <expected>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
-#include "adapters/native_leg.h"
-#include "gateway/answer_writer.h"
+#include "dispatch/request.h"
+#include "gateway/admission_gate.h"
 #include "gateway/gateway_probe.h"
-#include "gateway/request_preparer.h"
-#include "gateway/token_pump.h"
-#include "gateway/worker_set.h"
+#include "gateway/inbound_request.h"
+#include "gateway/leg_runner.h"
+#include "gateway/pool_set.h"
+#include "gateway/request_report.h"
+#include "gateway/steering.h"
 #include "net/event_loop.h"
-#include "net/http_server.h"
 
 namespace sluice::gateway {
 
-class Generation;
-
-/// What all requests of a pool share.
+/// What all requests share.
 struct GenerationServices {
     net::EventLoop& loop;
-    net::HttpClient& client;
-    WorkerSet& workers;
+    PoolSet& pools;
     GatewayProbe& probe;
-    const RequestPreparer& preparer;
-    std::string pool;
+    Steering& steering;
+    AdmissionGate* admission = nullptr;  ///< Without one everybody is admitted.
+    std::vector<RequestObserver*> observers;
+    /// Runs `work` beside the event loop and `then` on it; false if there is too much to do.
+    std::function<bool(std::function<void()> work, std::function<void()> then)> beside_loop;
     /// Puts a request into the queue of those that wait for a worker; false if it is full.
-    std::function<bool(std::shared_ptr<Generation>)> wait_for_worker;
+    std::function<bool(Generation&)> wait_for_worker;
+    /// A lease on one of the pool's workers has ended.
+    std::function<void(Pool&)> on_room;
     /// Called once, as the very last thing.
     std::function<void(Generation&)> on_done;
 };
 
-/// What the headers of a request ask for.
-struct RequestHeaders {
-    std::string request_id;
-    std::chrono::milliseconds deadline{};
-};
-
-class Generation : public std::enable_shared_from_this<Generation> {
+class Generation final : public std::enable_shared_from_this<Generation>, private LegObserver {
 public:
-    Generation(GenerationServices& services, std::shared_ptr<net::HttpExchange> exchange,
-               RequestHeaders headers);
+    Generation(GenerationServices& services, InboundRequest request);
+    ~Generation();
 
-    /// Watches the client and the deadline from now on.
+    /// Watches the client and the deadline from now on, and sets out.
     void start();
-    void on_prepared(std::expected<PreparedRequest, protocol::ApiError> prepared);
-    /// A worker may be ready: tries to get one.
-    void seek_worker();
+    /// A copy of `original` for `pool`: like it, but for whom it answers.
+    void start_copy(const Generation& original, Pool& pool);
+
+    /// There may be a worker now.
+    void worker_available();
+    /// The pool takes no more requests: what waits for it goes where the plan says now.
+    void pool_closed(routing::PoolIndex pool, dispatch::PoolClosed::Running running);
     /// The service stops.
     void abandon();
+    /// Keeps the answer for the report. Before the first leg.
+    void collect();
+
+    [[nodiscard]] const std::string& rid() const { return rid_; }
+    [[nodiscard]] const InboundRequest& request() const { return request_; }
+    [[nodiscard]] const dispatch::Request& progress() const { return progress_; }
+    /// That was chosen last; nullptr before.
+    [[nodiscard]] Pool* pool() const { return pool_; }
+    /// What was prepared for `pool()`; nullptr before, and for pass-through pools.
+    [[nodiscard]] const std::shared_ptr<const PreparedRequest>& prepared() const {
+        return prepared_;
+    }
+    /// As far as it is known now; complete once the request is over.
+    [[nodiscard]] RequestReport report() const;
 
 private:
-    enum class Phase : std::uint8_t { kQueue, kPrefill, kDecode };
+    void admit();
+    void on_verdict(const AdmissionVerdict& verdict);
+    void refuse(const protocol::ApiError& error);
 
-    void start_leg(Assignment assignment);
-    [[nodiscard]] port::GenerateRequest port_request(std::uint32_t max_new_tokens) const;
-    [[nodiscard]] bool same_arithmetic(const port::ServerInfo& info) const;
-    void on_frame(const port::GenerateFrame& frame);
-    void measure(const port::GenerateFrame& frame);
-    void on_leg_error(const Error& error);
+    [[nodiscard]] Pool* choose() const;
+    void turn_to(Pool& pool, std::function<void()> then);
+    void on_prepared(Pool& pool, const Prepared& prepared, const std::function<void()>& then);
+    void first_pool();
+
+    void advance(const dispatch::Event& event);
+    void perform(const dispatch::Action& action);
+    void arm_timer();
+    void seek();
+    void pick();
+    void start_leg();
     void end_leg();
-    void fail(const protocol::ApiError& error, Outcome outcome);
-    void on_deadline();
-    void finish(Outcome outcome);
-    [[nodiscard]] net::HttpHeaders answer_headers() const;
+    void fail(dispatch::Failure failure);
+    [[nodiscard]] protocol::ApiError error_of(dispatch::Failure failure) const;
+    void tell_client(const protocol::ApiError& error);
+    void finish();
+
+    void on_answer_begun() override;
+    void on_tokens(std::uint32_t tokens) override;
+    void on_answered() override;
+    void on_leg_failed(dispatch::LegFault fault, const Error& error) override;
+
+    [[nodiscard]] std::chrono::nanoseconds since_arrival(dispatch::Time at) const;
 
     GenerationServices& services_;
-    std::shared_ptr<net::HttpExchange> exchange_;
-    RequestHeaders headers_;
-    std::chrono::steady_clock::time_point arrival_;
-    std::chrono::steady_clock::time_point last_token_;
-    std::chrono::steady_clock::time_point last_write_;
-    net::Timer deadline_;
-    net::Timer resume_deadline_;
+    InboundRequest request_;
+    std::string rid_;
+    std::chrono::system_clock::time_point wall_time_;
+    dispatch::Request progress_;
+    net::Timer timer_;
+    std::optional<dispatch::Time> armed_for_;
 
-    std::string id_;  ///< What clients call the answer.
-    PreparedRequest request_;
-    RequestClass class_;
-    std::uint64_t seed_ = 0;
-    std::unique_ptr<AnswerWriter> writer_;
-    std::unique_ptr<TokenPump> pump_;
-
+    std::unique_ptr<AdmissionTicket> ticket_;
+    Pool* pool_ = nullptr;
+    Pool* copy_to_ = nullptr;       ///< Of a copy: the one pool it may go to.
+    const void* recipe_ = nullptr;  ///< Of `prepared_`.
+    std::shared_ptr<const PreparedRequest> prepared_;
+    std::unique_ptr<LegRunner> runner_;
+    std::optional<PoolMeter> meter_;
     Assignment assignment_;
-    std::unique_ptr<adapters::NativeLeg> leg_;
-    std::uint32_t losses_ = 0;  ///< Since the last new token.
-    std::string arithmetic_;    ///< Fingerprint and numerics of the first worker.
-    Phase phase_ = Phase::kQueue;
-    bool done_ = false;
+    bool collecting_ = false;
+
+    std::vector<LegReport> legs_;
+    LatencySketch gaps_;
+    std::optional<protocol::ApiError>
+        refusal_;  ///< For Failure::kRefused, where the gateway refuses.
+    std::optional<std::chrono::seconds> retry_after_;
+    std::string last_error_;  ///< Of the last leg that broke.
+    std::string told_code_;   ///< What the client was told.
+    int told_status_ = 0;
 };
 
 }  // namespace sluice::gateway

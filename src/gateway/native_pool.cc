@@ -1,10 +1,13 @@
-#include "gateway/worker_set.h"
+#include "gateway/native_pool.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
+#include "base/assert.h"
 #include "base/log.h"
+#include "gateway/native_runner.h"
 
 namespace sluice::gateway {
 namespace {
@@ -15,107 +18,140 @@ constexpr std::chrono::milliseconds kReadyPause{1'000};
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{1'000};
 
+/// Bodies above this are prepared beside the event loop: encoding them takes milliseconds.
+constexpr std::size_t kInlineBodyBytes = 16 * 1024;
+
 }  // namespace
 
-WorkerSet::WorkerSet(net::EventLoop& loop, net::HttpClient& client, std::vector<std::string> urls,
-                     std::function<void()> on_ready)
+NativePool::NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& pools,
+                       NativePoolOptions options, std::function<void()> on_ready)
     : loop_(loop),
       client_(client),
+      registry_(pools.registry()),
+      options_(std::move(options)),
       on_ready_(std::move(on_ready)),
-      ledger_(static_cast<WorkerIndex>(urls.size())) {
-    for (std::string& url : urls) workers_.push_back({.url = std::move(url)});
-}
-
-void WorkerSet::start() {
-    for (WorkerIndex index = 0; index < workers_.size(); ++index) probe(index);
-}
-
-bool WorkerSet::any_ready() const { return std::ranges::any_of(workers_, &Worker::ready); }
-
-std::optional<Assignment> WorkerSet::pick(const routing::Load& load) {
-    std::optional<WorkerIndex> best;
-    const auto busyness = [this](WorkerIndex index) {
-        const routing::Load& at = ledger_.load(index);
-        return std::tuple(at.requests, at.prefill_tokens, index);
-    };
-    for (WorkerIndex index = 0; index < workers_.size(); ++index)
-        if (workers_[index].ready && (!best || busyness(index) < busyness(*best))) best = index;
-    if (!best) return std::nullopt;
-    auto lease = ledger_.acquire(*best, load);
-    if (!lease) return std::nullopt;
-    ++dispatched_;
-    const Worker& worker = workers_[*best];
-    return Assignment{
-        .worker = *best, .url = worker.url, .info = worker.info, .lease = std::move(*lease)};
-}
-
-WorkerSet::View WorkerSet::view(WorkerIndex index) const {
-    const Worker& worker = workers_[index];
-    View view{.url = worker.url,
-              .info = worker.info,
-              .report = worker.report,
-              .report_age = std::nullopt,
-              .ready = worker.ready,
-              .reachable = worker.reachable};
-    if (worker.reported) {
-        view.report_age = std::chrono::duration_cast<std::chrono::milliseconds>(
-            std::chrono::steady_clock::now() - *worker.reported);
+      index_(pools.next_index()) {
+    for (const std::string& url : options_.urls) {
+        const auto index = registry_.add({.pool = index_});
+        SLUICE_ASSERT(index.has_value());  // The configuration's limits are below the registry's.
+        workers_.push_back({.url = url, .index = *index});
     }
-    return view;
 }
 
-void WorkerSet::report_failure(WorkerIndex index) {
-    Worker& worker = workers_[index];
-    if (worker.ready) log::warn("worker {} failed a request; asking whether it lives", worker.url);
-    worker.ready = false;
+const std::string& NativePool::engine() const {
+    static const std::string kEngine = "native";
+    return kEngine;
+}
+
+void NativePool::start() {
+    for (Worker& worker : workers_) probe(worker);
+}
+
+Prepared NativePool::prepare(const InboundRequest& request) const {
+    auto prepared = options_.preparer->prepare(request.endpoint, request.body());
+    if (!prepared) return std::unexpected(prepared.error());
+    // What no worker of this model could take does not wait for one.
+    const auto fits = resolve_max_tokens(*prepared, options_.preparer->profile().context_tokens);
+    if (!fits) return std::unexpected(fits.error());
+    return std::make_shared<const PreparedRequest>(std::move(*prepared));
+}
+
+bool NativePool::slow_to_prepare(const InboundRequest& request) const {
+    return request.body().size() > kInlineBodyBytes;
+}
+
+std::unique_ptr<LegRunner> NativePool::make_runner(const InboundRequest& request,
+                                                   std::shared_ptr<const PreparedRequest> prepared,
+                                                   LegObserver& observer) {
+    return std::make_unique<NativeRunner>(client_, options_.preparer->tokenizer(), request,
+                                          std::move(prepared), observer);
+}
+
+std::expected<Assignment, routing::NoPick> NativePool::pick(const routing::Load& load,
+                                                            const routing::Tried& tried) {
+    auto lease = registry_.pick(index_, load, tried);
+    if (!lease) return std::unexpected(lease.error());
+    const std::size_t at = lease->worker() - workers_.front().index;
+    const Worker& worker = workers_[at];
+    return Assignment{.pool = this,
+                      .url = worker.url,
+                      .worker = fmt::format("{}-{}", options_.name, at),
+                      .info = worker.info,
+                      .lease = std::move(*lease)};
+}
+
+void NativePool::report_fault(routing::WorkerIndex index, dispatch::LegFault fault) {
+    if (fault == dispatch::LegFault::kFull || fault == dispatch::LegFault::kRefused) return;
+    Worker& worker = workers_[index - workers_.front().index];
+    if (registry_.ready(index))
+        log::warn("worker {} failed a request; asking whether it lives", worker.url);
+    registry_.set_ready(index, false);
     worker.pause = std::chrono::milliseconds(0);
-    probe(index);
+    probe(worker);
 }
 
-void WorkerSet::probe(WorkerIndex index) {
-    workers_[index].probe = adapters::WorkerProbe::load(
-        client_, workers_[index].url,
-        [this, index](Result<port::LoadReport> load) { on_load(index, load); });
+std::vector<WorkerView> NativePool::workers() const {
+    std::vector<WorkerView> views;
+    const auto now = std::chrono::steady_clock::now();
+    for (std::size_t i = 0; i < workers_.size(); ++i) {
+        const Worker& worker = workers_[i];
+        WorkerView view{
+            .name = fmt::format("{}-{}", options_.name, i),
+            .url = worker.url,
+            .state = std::string(worker.reachable ? port::to_string(worker.load->state) : "lost"),
+            .report = worker.load,
+            .report_age = {},
+            .versions = worker.info};
+        if (worker.load) {
+            view.report_age =
+                std::chrono::duration_cast<std::chrono::milliseconds>(now - worker.reported);
+        }
+        views.push_back(std::move(view));
+    }
+    return views;
 }
 
-void WorkerSet::probe_later(WorkerIndex index) {
-    Worker& worker = workers_[index];
-    worker.next_probe = loop_.call_after(worker.pause, [this, index] { probe(index); });
+void NativePool::probe(Worker& worker) {
+    worker.probe = adapters::WorkerProbe::load(
+        client_, worker.url,
+        [this, &worker](const Result<port::LoadReport>& load) { on_load(worker, load); });
 }
 
-void WorkerSet::on_load(WorkerIndex index, const Result<port::LoadReport>& load) {
-    Worker& worker = workers_[index];
+void NativePool::probe_later(Worker& worker) {
+    worker.next_probe = loop_.call_after(worker.pause, [this, &worker] { probe(worker); });
+}
+
+void NativePool::on_load(Worker& worker, const Result<port::LoadReport>& load) {
     worker.reachable = load.has_value();
-    if (!load) return not_ready(index, load.error().message());
-    const bool same_process = load->pid == worker.report.pid;
-    worker.report = *load;
+    if (!load) return not_ready(worker, load.error().message());
+    const bool same_process = worker.load && load->pid == worker.load->pid;
+    worker.load = *load;
     worker.reported = std::chrono::steady_clock::now();
-    if (load->state != port::EngineState::kReady) return not_ready(index, "it is not ready");
-    if (worker.ready && same_process) return probe_later(index);
+    if (load->state != port::EngineState::kReady) return not_ready(worker, "it is not ready");
+    if (registry_.ready(worker.index) && same_process) return probe_later(worker);
     // It may be another process than the one before, and even another model.
     worker.probe = adapters::WorkerProbe::info(
         client_, worker.url,
-        [this, index](Result<port::ServerInfo> info) { on_info(index, std::move(info)); });
+        [this, &worker](Result<port::ServerInfo> info) { on_info(worker, std::move(info)); });
 }
 
-void WorkerSet::on_info(WorkerIndex index, Result<port::ServerInfo> info) {
-    if (!info) return not_ready(index, info.error().message());
-    Worker& worker = workers_[index];
-    worker.ready = true;
-    worker.info = std::move(*info);
+void NativePool::on_info(Worker& worker, Result<port::ServerInfo> info) {
+    if (!info) return not_ready(worker, info.error().message());
+    worker.info = std::make_shared<const port::ServerInfo>(std::move(*info));
     worker.pause = kReadyPause;
-    log::info("worker {} is ready: {} {}", worker.url, worker.info.model,
-              worker.info.fingerprint.substr(0, 12));
-    probe_later(index);
+    registry_.set_failure_group(worker.index, worker.info->failure_group);
+    registry_.set_ready(worker.index, true);
+    log::info("worker {} is ready: {} {}", worker.url, worker.info->model,
+              worker.info->fingerprint.substr(0, 12));
+    probe_later(worker);
     on_ready_();
 }
 
-void WorkerSet::not_ready(WorkerIndex index, const std::string& reason) {
-    Worker& worker = workers_[index];
-    if (worker.ready) log::warn("worker {} is gone: {}", worker.url, reason);
-    worker.ready = false;
+void NativePool::not_ready(Worker& worker, const std::string& reason) {
+    if (registry_.ready(worker.index)) log::warn("worker {} is gone: {}", worker.url, reason);
+    registry_.set_ready(worker.index, false);
     worker.pause = std::clamp(worker.pause * 2, kFirstPause, kLongestPause);
-    probe_later(index);
+    probe_later(worker);
 }
 
 }  // namespace sluice::gateway

@@ -1,13 +1,10 @@
 #pragma once
 
-// The workers of a pool: which of them can answer, what they say of themselves, and how much each is
-// doing. A worker is ready once it said so and its description was read; one that fails a request is
-// asked again before it gets another.
-//
-// Belongs to the event loop's thread.
+// A pool of engines that speak the engine port: which of its workers can answer, and what they say of
+// themselves. A worker is ready once it said so and its description was read; one that fails a
+// request is asked again before it gets another.
 
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,81 +12,73 @@
 #include <vector>
 
 #include "adapters/worker_probe.h"
+#include "gateway/pool.h"
+#include "gateway/pool_set.h"
+#include "gateway/request_preparer.h"
 #include "net/event_loop.h"
 #include "net/http_client.h"
-#include "port/load_report.h"
-#include "port/server_info.h"
-#include "routing/ledger.h"
 
 namespace sluice::gateway {
 
-using routing::WorkerIndex;
-
-/// A worker chosen for a request, counted for as long as this lives.
-struct Assignment {
-    WorkerIndex worker = 0;
-    std::string url;
-    port::ServerInfo info;
-    routing::Lease lease;
+struct NativePoolOptions {
+    std::string name = "stable";
+    std::vector<std::string> urls;  ///< "http://127.0.0.1:40001"
+    /// Of the pool's model; pools of the same model share one.
+    std::shared_ptr<const RequestPreparer> preparer;
 };
 
-class WorkerSet {
+class NativePool final : public Pool {
 public:
     /// `on_ready` is called whenever a worker becomes ready.
-    WorkerSet(net::EventLoop& loop, net::HttpClient& client, std::vector<std::string> urls,
-              std::function<void()> on_ready);
-    WorkerSet(const WorkerSet&) = delete;
-    WorkerSet& operator=(const WorkerSet&) = delete;
+    NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& pools,
+               NativePoolOptions options, std::function<void()> on_ready);
 
-    void start();
-
-    [[nodiscard]] bool any_ready() const;
-    /// The ready worker with the fewest requests; of equals, the one with fewer tokens to prefill.
-    [[nodiscard]] std::optional<Assignment> pick(const routing::Load& load);
-    /// A request on this worker failed in a way that is not the client's doing.
-    void report_failure(WorkerIndex worker);
-
-    /// What is known of a worker now.
-    struct View {
-        const std::string& url;
-        const port::ServerInfo& info;                         ///< Of the last time it was ready.
-        const port::LoadReport& report;                       ///< The last one.
-        std::optional<std::chrono::milliseconds> report_age;  ///< Absent if it never answered.
-        bool ready = false;
-        bool reachable = false;  ///< The last probe was answered.
-    };
-    [[nodiscard]] View view(WorkerIndex index) const;
-    /// Requests given to a worker so far, again after a loss included.
-    [[nodiscard]] std::uint64_t dispatched() const { return dispatched_; }
-
-    [[nodiscard]] std::uint64_t leases() const { return ledger_.leases(); }
-    [[nodiscard]] std::size_t size() const { return workers_.size(); }
+    [[nodiscard]] const std::string& name() const override { return options_.name; }
+    [[nodiscard]] const std::string& engine() const override;
+    [[nodiscard]] const std::string& model() const override {
+        return options_.preparer->profile().model;
+    }
+    [[nodiscard]] routing::PoolIndex index() const override { return index_; }
+    [[nodiscard]] dispatch::Rules rules() const override { return {}; }
+    void start() override;
+    [[nodiscard]] Prepared prepare(const InboundRequest& request) const override;
+    [[nodiscard]] bool slow_to_prepare(const InboundRequest& request) const override;
+    [[nodiscard]] const void* recipe() const override { return options_.preparer.get(); }
+    [[nodiscard]] std::unique_ptr<LegRunner> make_runner(
+        const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
+        LegObserver& observer) override;
+    [[nodiscard]] std::expected<Assignment, routing::NoPick> pick(
+        const routing::Load& load, const routing::Tried& tried) override;
+    void report_success(routing::WorkerIndex) override {}
+    void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault) override;
+    [[nodiscard]] std::vector<WorkerView> workers() const override;
 
 private:
     struct Worker {
         std::string url;
-        bool ready = false;
-        bool reachable = false;
-        port::ServerInfo info;
-        port::LoadReport report;
-        std::optional<std::chrono::steady_clock::time_point> reported;
+        routing::WorkerIndex index = 0;
+        std::shared_ptr<const port::ServerInfo> info;
         std::unique_ptr<adapters::WorkerProbe> probe;
         net::Timer next_probe;
         std::chrono::milliseconds pause{0};
+        bool reachable = false;                ///< The last probe was answered.
+        std::optional<port::LoadReport> load;  ///< The last one.
+        std::chrono::steady_clock::time_point reported;
     };
 
-    void probe(WorkerIndex index);
-    void probe_later(WorkerIndex index);
-    void on_load(WorkerIndex index, const Result<port::LoadReport>& load);
-    void on_info(WorkerIndex index, Result<port::ServerInfo> info);
-    void not_ready(WorkerIndex index, const std::string& reason);
+    void probe(Worker& worker);
+    void probe_later(Worker& worker);
+    void on_load(Worker& worker, const Result<port::LoadReport>& load);
+    void on_info(Worker& worker, Result<port::ServerInfo> info);
+    void not_ready(Worker& worker, const std::string& reason);
 
     net::EventLoop& loop_;
     net::HttpClient& client_;
+    routing::Registry& registry_;
+    NativePoolOptions options_;
     std::function<void()> on_ready_;
-    routing::Ledger ledger_;
-    std::vector<Worker> workers_;
-    std::uint64_t dispatched_ = 0;
+    routing::PoolIndex index_;
+    std::vector<Worker> workers_;  ///< Their number is fixed; indices in the registry are in a row.
 };
 
 }  // namespace sluice::gateway

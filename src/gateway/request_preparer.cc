@@ -33,11 +33,6 @@ RequestPreparer::Prepared RequestPreparer::prepare(Endpoint endpoint, std::strin
     return endpoint == Endpoint::kChat ? prepare_chat(body) : prepare_completion(body);
 }
 
-std::expected<void, ApiError> RequestPreparer::check_model(const std::string& model) const {
-    if (model == profile_.model) return {};
-    return std::unexpected(protocol::model_not_found(model));
-}
-
 // A text has at least bytes / longest token tokens: what can't fit is refused before it costs time.
 std::expected<void, ApiError> RequestPreparer::check_bytes(std::size_t bytes) const {
     const std::uint64_t least = bytes / std::max<std::size_t>(tokenizer_.longest_token(), 1);
@@ -73,7 +68,6 @@ RequestPreparer::Prepared RequestPreparer::prepare_chat(std::string_view body) c
     auto request = protocol::parse_chat_request(
         body, {.thinking = profile_.thinking, .model = profile_.model});
     if (!request) return refuse(request.error());
-    if (auto ok = check_model(request->options.model); !ok) return std::unexpected(ok.error());
     const auto prompt = render(profile_.dialect, request->conversation);
     if (!prompt) return refuse(prompt.error());
     std::size_t bytes = 0;
@@ -94,7 +88,6 @@ RequestPreparer::Prepared RequestPreparer::prepare_chat(std::string_view body) c
 RequestPreparer::Prepared RequestPreparer::prepare_completion(std::string_view body) const {
     auto request = protocol::parse_completion_request(body, {.model = profile_.model});
     if (!request) return refuse(request.error());
-    if (auto ok = check_model(request->options.model); !ok) return std::unexpected(ok.error());
     PreparedRequest prepared{.endpoint = Endpoint::kCompletions,
                              .options = std::move(request->options)};
     if (auto* ids = std::get_if<std::vector<TokenId>>(&request->prompt)) {

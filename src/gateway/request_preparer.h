@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gateway/inbound_request.h"
 #include "protocol/conversation.h"
 #include "protocol/errors.h"
 #include "protocol/generation_options.h"
@@ -16,8 +17,6 @@
 #include "text/tokenizer.h"
 
 namespace sluice::gateway {
-
-enum class Endpoint : std::uint8_t { kChat, kCompletions };
 
 struct PreparedRequest {
     Endpoint endpoint = Endpoint::kChat;
@@ -39,6 +38,7 @@ class RequestPreparer {
 public:
     RequestPreparer(text::Tokenizer tokenizer, PoolProfile profile);
 
+    /// Whether the model is one that is served here was asked before.
     [[nodiscard]] std::expected<PreparedRequest, protocol::ApiError> prepare(
         Endpoint endpoint, std::string_view body) const;
 
@@ -50,8 +50,6 @@ private:
 
     [[nodiscard]] Prepared prepare_chat(std::string_view body) const;
     [[nodiscard]] Prepared prepare_completion(std::string_view body) const;
-    [[nodiscard]] std::expected<void, protocol::ApiError> check_model(
-        const std::string& model) const;
     [[nodiscard]] std::expected<void, protocol::ApiError> check_bytes(std::size_t bytes) const;
     [[nodiscard]] std::expected<void, protocol::ApiError> check_ids(
         const protocol::GenerationOptions& options, std::span<const TokenId> prompt) const;

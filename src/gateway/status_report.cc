@@ -1,7 +1,5 @@
 #include "gateway/status_report.h"
 
-#include <fmt/format.h>
-
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -11,47 +9,46 @@ namespace {
 
 namespace json = boost::json;
 
-json::value versions_json(const port::ServerInfo& info) {
-    if (info.fingerprint.empty()) return nullptr;
-    return {{"engine", info.engine},           {"model", info.model},
-            {"fingerprint", info.fingerprint}, {"numerics_id", info.numerics_id},
-            {"version", info.version},         {"commit", info.commit},
-            {"build_flags", info.build_flags}};
+json::value versions_json(const port::ServerInfo* info) {
+    if (info == nullptr) return nullptr;
+    return {{"engine", info->engine},           {"model", info->model},
+            {"fingerprint", info->fingerprint}, {"numerics_id", info->numerics_id},
+            {"version", info->version},         {"commit", info->commit},
+            {"build_flags", info->build_flags}};
 }
 
-json::object worker_json(std::string name, const WorkerSet::View& worker) {
-    json::object object{{"name", std::move(name)},
-                        {"url", worker.url},
-                        {"pid", nullptr},
-                        {"phase", "full"},
-                        {"state", worker.reachable ? port::to_string(worker.report.state) : "lost"},
-                        {"running", nullptr},
-                        {"waiting", nullptr},
-                        {"kv_used_share", nullptr},
-                        {"report_age_ms", nullptr},
-                        {"versions", versions_json(worker.info)}};
-    if (!worker.report_age) return object;
-    if (worker.report.pid != 0) object["pid"] = worker.report.pid;
-    object["running"] = worker.report.running;
-    object["waiting"] = worker.report.waiting;
-    object["kv_used_share"] = worker.report.kv_used_share;
-    object["report_age_ms"] = worker.report_age->count();
+json::object worker_json(const WorkerView& worker) {
+    json::object object{
+        {"name", worker.name},      {"url", worker.url},
+        {"pid", nullptr},           {"phase", "full"},
+        {"state", worker.state},    {"running", nullptr},
+        {"waiting", nullptr},       {"kv_used_share", nullptr},
+        {"report_age_ms", nullptr}, {"versions", versions_json(worker.versions.get())}};
+    if (worker.report_age) object["report_age_ms"] = worker.report_age->count();
+    if (!worker.report) return object;
+    if (worker.report->pid != 0) object["pid"] = worker.report->pid;
+    object["running"] = worker.report->running;
+    object["waiting"] = worker.report->waiting;
+    object["kv_used_share"] = worker.report->kv_used_share;
     return object;
 }
 
 }  // namespace
 
-std::string status_json(const std::string& pool, const WorkerSet& workers) {
-    json::array list;
-    for (WorkerIndex index = 0; index < workers.size(); ++index)
-        list.push_back(worker_json(fmt::format("{}-{}", pool, index), workers.view(index)));
-    json::object row{{"name", pool},
-                     {"engine", "native"},
-                     {"ready", workers.any_ready()},
-                     {"dispatched_total", workers.dispatched()},
-                     {"workers", std::move(list)}};
+std::string status_json(const Pool& stable, const PoolSet& pools) {
+    json::array rows;
+    for (const auto& pool : pools) {
+        json::array workers;
+        for (const WorkerView& worker : pool->workers()) workers.push_back(worker_json(worker));
+        rows.push_back(
+            json::object{{"name", pool->name()},
+                         {"engine", pool->engine()},
+                         {"ready", pools.any_ready(*pool)},
+                         {"dispatched_total", pools.registry().dispatched(pool->index())},
+                         {"workers", std::move(workers)}});
+    }
     return json::serialize(
-        json::object{{"plan", {{"stable", pool}}}, {"pools", json::array{std::move(row)}}});
+        json::object{{"plan", {{"stable", stable.name()}}}, {"pools", std::move(rows)}});
 }
 
 }  // namespace sluice::gateway

@@ -57,10 +57,6 @@ TEST(RequestPreparerTest, MistakesNameTheirField) {
     EXPECT_EQ(refused(Endpoint::kChat, "{").code, ApiErrorCode::kInvalidRequest);
     EXPECT_EQ(refused(Endpoint::kChat, R"({"messages":[{"role":"user","content":5}]})").param,
               "messages[0].content");
-    EXPECT_EQ(
-        refused(Endpoint::kChat, R"({"model":"gpt-9","messages":[{"role":"user","content":"x"}]})")
-            .code,
-        ApiErrorCode::kModelNotFound);
     EXPECT_EQ(refused(Endpoint::kCompletions, R"({"prompt":[1,4096]})").param, "prompt[1]");
     EXPECT_EQ(refused(Endpoint::kCompletions, R"({"prompt":"a","stop_token_ids":[5000]})").param,
               "stop_token_ids[0]");

@@ -1,0 +1,48 @@
+#pragma once
+
+// Whether and when a request may be dispatched, by whom it comes from and how much of it there is.
+// Admission plugs in here; without it everybody is admitted at once.
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "gateway/inbound_request.h"
+#include "protocol/errors.h"
+
+namespace sluice::gateway {
+
+struct AdmissionVerdict {
+    /// Set: the request ends with this error.
+    std::optional<protocol::ApiError> refused;
+    std::optional<std::chrono::seconds> retry_after;  ///< Told to a refused client.
+    std::string tenant;
+    std::string salt;
+    /// The client may choose its pool (x-sluice-pool).
+    bool may_pin = false;
+};
+
+/// A request's place in the books. Destroyed, it is given back; at the end of every request, whatever
+/// its outcome, and also of one that still waits for its verdict.
+class AdmissionTicket {
+public:
+    virtual ~AdmissionTicket() = default;
+    /// What it really used, known at the end; called at most once.
+    virtual void settle(std::uint64_t prompt_tokens, std::uint64_t completion_tokens) = 0;
+};
+
+class AdmissionGate {
+public:
+    using Decide = std::function<void(const AdmissionVerdict&)>;
+
+    virtual ~AdmissionGate() = default;
+
+    /// `decide` is called once, later or from inside, unless the ticket is destroyed before.
+    /// `request` (its outline is read, its tenant not known) lives as long as the ticket.
+    [[nodiscard]] virtual std::unique_ptr<AdmissionTicket> admit(const InboundRequest& request,
+                                                                 Decide decide) = 0;
+};
+
+}  // namespace sluice::gateway

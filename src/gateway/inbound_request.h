@@ -1,0 +1,32 @@
+#pragma once
+
+// A request as it came in: the exchange that will carry its answer, and what its head and outline say.
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "base/request_class.h"
+#include "net/http_server.h"
+#include "protocol/request_outline.h"
+
+namespace sluice::gateway {
+
+enum class Endpoint : std::uint8_t { kChat, kCompletions };
+
+struct InboundRequest {
+    Endpoint endpoint = Endpoint::kChat;
+    std::shared_ptr<net::HttpExchange> exchange;
+    RequestRole role = RequestRole::kAnswer;
+    std::string request_id;  ///< The client's name for it, or our own.
+    std::chrono::milliseconds deadline{};
+    std::string pinned_pool;  ///< x-sluice-pool, where the client may choose; else empty.
+    protocol::RequestOutline outline;
+    std::string tenant;        ///< Known once it is admitted.
+    std::string salt;          ///< Keeps its prefix apart from other tenants'.
+    std::string conversation;  ///< protocol::conversation_key
+
+    [[nodiscard]] const std::string& body() const { return exchange->request().body; }
+};
+
+}  // namespace sluice::gateway

@@ -1,0 +1,240 @@
+#include "gateway/native_runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/log.h"
+#include "gateway/random_id.h"
+#include "gateway/version_digest.h"
+
+namespace sluice::gateway {
+namespace {
+
+using dispatch::LegFault;
+using protocol::ApiError;
+using protocol::ApiErrorCode;
+
+/// A stream without new text gets a comment this often.
+constexpr std::chrono::seconds kKeepAlive{15};
+
+std::int64_t unix_seconds() {
+    return std::chrono::duration_cast<std::chrono::seconds>(
+               std::chrono::system_clock::now().time_since_epoch())
+        .count();
+}
+
+LegFault fault_of(ErrorCode code) {
+    switch (code) {
+        case ErrorCode::kInvalid:
+        case ErrorCode::kOutOfRange:
+        case ErrorCode::kUnsupported: return LegFault::kRefused;
+        case ErrorCode::kExhausted: return LegFault::kFull;
+        case ErrorCode::kTimeout: return LegFault::kStalled;
+        case ErrorCode::kUnavailable: return LegFault::kUnavailable;
+        default: return LegFault::kBroken;
+    }
+}
+
+}  // namespace
+
+NativeRunner::NativeRunner(net::HttpClient& client, const text::Tokenizer& tokenizer,
+                           const InboundRequest& request,
+                           std::shared_ptr<const PreparedRequest> prepared, LegObserver& observer)
+    : client_(client),
+      request_(request),
+      prepared_(std::move(prepared)),
+      observer_(observer),
+      seed_(prepared_->options.seed.value_or(draw_seed())),
+      pump_(tokenizer, prepared_->parse) {
+    report_.seed = seed_;
+    report_.prompt_tokens = prepared_->prompt.size();
+    report_.prompt_counted = true;
+}
+
+NativeRunner::~NativeRunner() { stop(); }
+
+routing::Load NativeRunner::load() const {
+    const std::uint64_t prompt = prepared_->prompt.size();
+    // The prompt of an answer that goes on must be computed again.
+    return {.requests = 1,
+            .prefill_tokens = prompt + pump_.journal().size(),
+            .kv_tokens = prompt + pump_.journal().size()};
+}
+
+net::HttpHeaders NativeRunner::answer_headers() const {
+    return {{"x-request-id", request_.request_id},
+            {"x-sluice-pool", pool_},
+            {"x-sluice-seed", fmt::format("{}", seed_)}};
+}
+
+port::GenerateRequest NativeRunner::port_request(std::uint32_t max_new_tokens) const {
+    port::GenerateRequest request;
+    // A name of its own for each leg: the worker may still be busy forgetting the last one.
+    request.rid = draw_rid();
+    request.input_ids = prepared_->prompt;
+    request.sampling_params = prepared_->options.sampling;
+    request.sampling_params.seed = seed_;
+    request.sampling_params.max_new_tokens = max_new_tokens;
+    request.return_logprob = prepared_->options.logprobs;
+    request.top_logprobs_num = prepared_->options.top_logprobs;
+    request.resume_output_ids.assign(pump_.journal().begin(), pump_.journal().end());
+    request.salt = request_.salt;
+    return request;
+}
+
+void NativeRunner::open_writer(const port::ServerInfo& info) {
+    if (writer_) return;
+    const bool chat = request_.endpoint == Endpoint::kChat;
+    report_.system_fingerprint = version_digest(info);
+    writer_ = make_answer_writer(*prepared_, request_.exchange,
+                                 {.id = (chat ? "chatcmpl-" : "cmpl-") + draw_rid(),
+                                  .created = unix_seconds(),
+                                  .model = prepared_->options.model,
+                                  .system_fingerprint = report_.system_fingerprint},
+                                 answer_headers());
+}
+
+std::expected<void, LegRunner::NoStart> NativeRunner::start(const Assignment& assignment) {
+    const port::ServerInfo& info = *assignment.info;
+    const std::string arithmetic = info.fingerprint + info.numerics_id;
+    if (!pump_.journal().empty() && arithmetic != arithmetic_)
+        return std::unexpected(NoStart::kOtherModel);
+    const auto max_tokens = resolve_max_tokens(*prepared_, info.context_length);
+    if (!max_tokens) {
+        refusal_ = max_tokens.error();
+        return std::unexpected(NoStart::kRefused);
+    }
+    arithmetic_ = arithmetic;
+    url_ = assignment.url;
+    pool_ = assignment.pool->name();
+    open_writer(info);
+    leg_ = adapters::NativeLeg::start(
+        client_, url_, port_request(*max_tokens),
+        {.on_frame = [this](const port::GenerateFrame& frame) { on_frame(frame); },
+         .on_end = [] {},
+         .on_error = [this](const Error& error, bool) { on_error(error); }});
+    return {};
+}
+
+// Closing its connection makes the worker free the request before its next step.
+void NativeRunner::stop() {
+    leg_.reset();
+    known_tokens_ = std::max(known_tokens_, leg_tokens_);
+    leg_tokens_ = 0;
+}
+
+void NativeRunner::collect() { collected_ = std::make_shared<CollectedAnswer>(); }
+
+std::optional<std::string> NativeRunner::pass_refusal_on() {
+    if (!refusal_) return std::nullopt;
+    fail(*refusal_);
+    return std::string(protocol::to_string(refusal_->code));
+}
+
+void NativeRunner::fail(const ApiError& error) {
+    if (!begun_) report_.status = protocol::http_status(error.code);
+    if (writer_) {
+        writer_->fail(error);
+    } else {
+        respond_error(*request_.exchange, error, answer_headers());
+    }
+}
+
+bool NativeRunner::gave_up(const port::GenerateFrame& frame) {
+    const auto& end = frame.finish_reason;
+    if (!end || (end->type != port::FinishType::kAbort && end->type != port::FinishType::kError))
+        return false;
+    const bool abort = end->type == port::FinishType::kAbort;
+    if (!abort) log::error("request {} failed on {}: {}", request_.request_id, url_, end->message);
+    observer_.on_leg_failed(abort ? LegFault::kUnavailable : LegFault::kBroken,
+                            {ErrorCode::kUnavailable, end->message});
+    return true;
+}
+
+void NativeRunner::on_frame(const port::GenerateFrame& frame) {
+    if (gave_up(frame)) return;
+    writer_->begin();
+    if (!std::exchange(begun_, true)) {
+        report_.status = 200;
+        observer_.on_answer_begun();
+    }
+    const std::size_t before = pump_.journal().size();
+    count(frame, before);
+    const std::vector<Piece> pieces = pump_.take(frame);
+    if (collected_) keep(frame, pieces);
+    write(pieces);
+    const std::size_t came = pump_.journal().size() - before;
+    if (came > 0) observer_.on_tokens(static_cast<std::uint32_t>(came));
+    if (!pump_.finished()) return;
+    writer_->finish(*pump_.finished(), pump_.usage());
+    if (collected_) collected_->finish_reason = protocol::to_string(*pump_.finished());
+    observer_.on_answered();
+}
+
+void NativeRunner::count(const port::GenerateFrame& frame, std::size_t before) {
+    if (before == 0 && !frame.output_ids.empty())
+        report_.cached_by_source = frame.cached_tokens_by_source;
+    // What an earlier leg knew and this one does not find in a cache, it computes again.
+    if (leg_tokens_ == 0 && known_tokens_ > frame.cached_tokens)
+        report_.recomputed_tokens += known_tokens_ - frame.cached_tokens;
+    leg_tokens_ = frame.output_ids.empty()
+                      ? std::max<std::uint64_t>(1, frame.cached_tokens + frame.computed_tokens)
+                      : prepared_->prompt.size() + before + frame.output_ids.size();
+}
+
+void NativeRunner::write(const std::vector<Piece>& pieces) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!pieces.empty()) {
+        writer_->write(pieces);
+        last_write_ = now;
+    } else if (last_write_ == std::chrono::steady_clock::time_point{}) {
+        last_write_ = now;
+    } else if (now - last_write_ >= kKeepAlive) {
+        writer_->keep_alive();
+        last_write_ = now;
+    }
+}
+
+void NativeRunner::keep(const port::GenerateFrame& frame, const std::vector<Piece>& pieces) {
+    CollectedAnswer& answer = *collected_;
+    for (const Piece& piece : pieces) {
+        const bool thinking = piece.event.kind == protocol::OutputKind::kReasoning;
+        std::string& text = thinking ? answer.reasoning : answer.text;
+        const std::size_t kept = answer.text.size() + answer.reasoning.size();
+        const std::size_t room = limits::kCollectedAnswerBytes - kept;
+        answer.cut = answer.cut || piece.event.text.size() > room;
+        text += piece.event.text.substr(0, room);
+    }
+    for (std::size_t i = 0; i < frame.output_ids.size(); ++i) {
+        if (answer.output_ids.size() >= limits::kCollectedAnswerBytes / sizeof(TokenId)) break;
+        answer.output_ids.push_back(frame.output_ids[i]);
+        if (i < frame.output_logprobs.size())
+            answer.logprobs.push_back(frame.output_logprobs[i].chosen.logprob);
+    }
+}
+
+void NativeRunner::on_error(const Error& error) {
+    const LegFault fault = fault_of(error.code());
+    if (fault == LegFault::kRefused) {
+        refusal_ = protocol::to_api_error(error);
+    } else if (fault == LegFault::kFull) {
+        refusal_ =
+            ApiError{.code = ApiErrorCode::kQueueFull, .message = error.message(), .param = {}};
+    }
+    observer_.on_leg_failed(fault, error);
+}
+
+RunnerReport NativeRunner::report() const {
+    RunnerReport report = report_;
+    const protocol::Usage& usage = pump_.usage();
+    report.cached_tokens = usage.cached_tokens;
+    report.completion_tokens = usage.completion_tokens;
+    report.reasoning_tokens = usage.reasoning_tokens;
+    report.answer = collected_;
+    return report;
+}
+
+}  // namespace sluice::gateway

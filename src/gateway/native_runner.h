@@ -1,0 +1,67 @@
+#pragma once
+
+// Runs a request on engines that speak the engine port: posts its tokens, pumps theirs to the client.
+// A broken leg goes on elsewhere bit for bit, because a native engine's tokens depend on the request
+// alone: the new worker is given the journal. A worker of another model is not asked.
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "adapters/native_leg.h"
+#include "gateway/answer_writer.h"
+#include "gateway/leg_runner.h"
+#include "gateway/request_preparer.h"
+#include "gateway/token_pump.h"
+#include "net/http_client.h"
+
+namespace sluice::gateway {
+
+class NativeRunner final : public LegRunner {
+public:
+    NativeRunner(net::HttpClient& client, const text::Tokenizer& tokenizer,
+                 const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
+                 LegObserver& observer);
+    ~NativeRunner() override;
+
+    [[nodiscard]] routing::Load load() const override;
+    [[nodiscard]] std::expected<void, NoStart> start(const Assignment& assignment) override;
+    void stop() override;
+    void collect() override;
+    [[nodiscard]] std::optional<std::string> pass_refusal_on() override;
+    void fail(const protocol::ApiError& error) override;
+    [[nodiscard]] RunnerReport report() const override;
+
+private:
+    void open_writer(const port::ServerInfo& info);
+    [[nodiscard]] port::GenerateRequest port_request(std::uint32_t max_new_tokens) const;
+    [[nodiscard]] net::HttpHeaders answer_headers() const;
+    void on_frame(const port::GenerateFrame& frame);
+    [[nodiscard]] bool gave_up(const port::GenerateFrame& frame);
+    void write(const std::vector<Piece>& pieces);
+    void count(const port::GenerateFrame& frame, std::size_t before);
+    void keep(const port::GenerateFrame& frame, const std::vector<Piece>& pieces);
+    void on_error(const Error& error);
+
+    net::HttpClient& client_;
+    const InboundRequest& request_;
+    std::shared_ptr<const PreparedRequest> prepared_;
+    LegObserver& observer_;
+    std::uint64_t seed_;
+    TokenPump pump_;
+    std::unique_ptr<AnswerWriter> writer_;
+    std::unique_ptr<adapters::NativeLeg> leg_;
+    std::string pool_;        ///< That the answer came from.
+    std::string url_;         ///< Of the running leg.
+    std::string arithmetic_;  ///< Fingerprint and numerics of the first worker.
+    std::optional<protocol::ApiError> refusal_;
+    std::shared_ptr<CollectedAnswer> collected_;
+    RunnerReport report_;
+    std::uint64_t known_tokens_ = 0;  ///< Of the sequence, computed by the legs before.
+    std::uint64_t leg_tokens_ = 0;    ///< Of the sequence, computed by the running leg.
+    std::chrono::steady_clock::time_point last_write_;
+    bool begun_ = false;
+};
+
+}  // namespace sluice::gateway

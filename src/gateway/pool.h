@@ -1,0 +1,88 @@
+#pragma once
+
+// A pool: workers of one kind that serve one model, interchangeable for a request. What differs
+// between kinds of engines is behind this interface and LegRunner; everything else about a request is
+// the same for all.
+//
+// Belongs to the event loop's thread, except where it says otherwise.
+
+#include <chrono>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "dispatch/request.h"
+#include "gateway/inbound_request.h"
+#include "port/load_report.h"
+#include "port/server_info.h"
+#include "protocol/errors.h"
+#include "routing/registry.h"
+
+namespace sluice::gateway {
+
+class LegRunner;
+class LegObserver;
+class Pool;
+struct PreparedRequest;
+
+/// A worker chosen for a request, counted for as long as this lives.
+struct Assignment {
+    Pool* pool = nullptr;
+    std::string url;
+    std::string worker;  ///< Its name.
+    std::shared_ptr<const port::ServerInfo> info;
+    routing::Lease lease;
+};
+
+/// For `sluice ctl status`.
+struct WorkerView {
+    std::string name;
+    std::string url;
+    std::string state;  ///< "loading", "ready", "stopping" as it says; "lost" without an answer.
+    std::optional<port::LoadReport> report;  ///< The last one, of engines that give any.
+    std::optional<std::chrono::milliseconds> report_age;
+    std::shared_ptr<const port::ServerInfo> versions;
+};
+
+/// A request made ready for one kind of pool; what is in it is that kind's.
+using Prepared = std::expected<std::shared_ptr<const PreparedRequest>, protocol::ApiError>;
+
+class Pool {
+public:
+    virtual ~Pool() = default;
+
+    [[nodiscard]] virtual const std::string& name() const = 0;
+    [[nodiscard]] virtual const std::string& engine() const = 0;  ///< "native", "openai", ...
+    /// The name clients use; empty if any will do.
+    [[nodiscard]] virtual const std::string& model() const = 0;
+    [[nodiscard]] virtual routing::PoolIndex index() const = 0;
+    [[nodiscard]] virtual dispatch::Rules rules() const = 0;
+
+    /// Begins to watch the workers.
+    virtual void start() = 0;
+
+    /// Pure and thread-safe: from the body to what the pool's workers take.
+    [[nodiscard]] virtual Prepared prepare(const InboundRequest& request) const = 0;
+    /// Whether `prepare` takes long enough to be done beside the event loop.
+    [[nodiscard]] virtual bool slow_to_prepare(const InboundRequest& request) const = 0;
+    /// What one pool with this recipe has prepared fits every other; nullptr fits none.
+    [[nodiscard]] virtual const void* recipe() const = 0;
+
+    /// `prepared` and `request` outlive the runner, `observer` too.
+    [[nodiscard]] virtual std::unique_ptr<LegRunner> make_runner(
+        const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
+        LegObserver& observer) = 0;
+
+    [[nodiscard]] virtual std::expected<Assignment, routing::NoPick> pick(
+        const routing::Load& load, const routing::Tried& tried) = 0;
+    /// How a leg on this worker went, apart from what was the client's doing.
+    virtual void report_success(routing::WorkerIndex worker) = 0;
+    virtual void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault) = 0;
+
+    [[nodiscard]] virtual std::vector<WorkerView> workers() const = 0;
+};
+
+}  // namespace sluice::gateway

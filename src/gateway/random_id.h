@@ -1,0 +1,16 @@
+#pragma once
+
+// Names and seeds that no two requests share.
+
+#include <cstdint>
+#include <string>
+
+namespace sluice::gateway {
+
+/// 32 lower-case hexadecimal digits.
+[[nodiscard]] std::string draw_rid();
+
+/// Survives a trip through a JSON number: below 2^53.
+[[nodiscard]] std::uint64_t draw_seed();
+
+}  // namespace sluice::gateway
