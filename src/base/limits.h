@@ -77,6 +77,14 @@ inline constexpr std::int64_t kConfigWorkers = 64;
 inline constexpr std::size_t kRegistryWorkers = 4'096;
 inline constexpr std::int64_t kConfigThreads = 1'024;
 
+// Traffic plans
+inline constexpr std::size_t kPlanRows = 64;
+inline constexpr std::int64_t kPlanLeaseSeconds = 7LL * 24 * 60 * 60;
+inline constexpr std::int64_t kGuardWindowSeconds = 24LL * 60 * 60;
+inline constexpr std::size_t kGuardSamples = 20'000;
+inline constexpr std::int64_t kShadowConcurrent = 1'024;
+inline constexpr std::size_t kTrafficStateBytes = 1024 * 1024;
+
 // Observation
 inline constexpr std::size_t kAdminAnswerBytes = 256 * 1024 * 1024;
 inline constexpr std::size_t kLogLineBytes = 8 * 1024;

@@ -44,6 +44,31 @@ void visit_pool(Pool& pool, Visitor&& visit) {
 template <class Plan, class Visitor>
 void visit_plan(Plan& plan, Visitor&& visit) {
     visit("stable", plan.stable, "", "the pool that answers");
+    visit("salt", plan.salt, "", "another one deals conversations out to pools anew");
+}
+
+template <class Split, class Visitor>
+void visit_split(Split& split, Visitor&& visit) {
+    visit("pool", split.pool, "", "the pool that answers a share");
+    visit("weight", split.weight, std::nullopt, "its share of the conversations");
+    visit("lease", split.lease, std::nullopt, "how long that holds unless applied again");
+}
+
+template <class Shadow, class Visitor>
+void visit_shadow(Shadow& shadow, Visitor&& visit) {
+    visit("pool", shadow.pool, "", "the pool that gets copies");
+    visit("share", shadow.share, std::nullopt, "of the conversations");
+    visit("max_concurrent", shadow.max_concurrent, 0, "copies at a time");
+}
+
+template <class Guard, class Visitor>
+void visit_guard(Guard& guard, Visitor&& visit) {
+    visit("pool", guard.pool, "", "the pool that is watched");
+    visit("metric", guard.metric, "", "what is measured");
+    visit("max", guard.max, std::nullopt, "a share, or seconds: more sends all traffic back");
+    visit("max_ratio", guard.max_ratio, std::nullopt, "the same, as a multiple of stable's");
+    visit("min_samples", guard.min_samples, 0, "of each pool, before it says anything");
+    visit("window", guard.window, std::chrono::milliseconds{}, "how far it looks back");
 }
 
 // Written in docs and plans already, so a reader deserves better than "unknown key".
@@ -185,9 +210,8 @@ GatewayConfig read_gateway(Table& root) {
 }
 
 PlanConfig read_plan(Table& root, const std::vector<PoolConfig>& pools) {
-    PlanConfig plan;
     std::optional<Table> table = root.table("plan");
-    visit_plan(plan, table ? Reader(*table) : Reader());
+    PlanConfig plan = read_plan_config(table);
     std::vector<std::string_view> names;
     names.reserve(pools.size());
     for (const PoolConfig& pool : pools) names.push_back(*pool.name);
@@ -202,7 +226,6 @@ PlanConfig read_plan(Table& root, const std::vector<PoolConfig>& pools) {
     }
     if (table) {
         for (const std::string_view key : kPlanLater) table->forbid(key, kNotYet);
-        table->finish();
     }
     return plan;
 }
@@ -241,6 +264,13 @@ std::string literal(const HostPort& value) { return literal(std::string_view(to_
 std::string literal(const std::optional<std::int64_t>& value) {
     return value ? literal(*value) : "\"auto\"";
 }
+std::string literal(const std::optional<double>& value) { return value ? literal(*value) : ""; }
+std::string literal(std::chrono::milliseconds value) {
+    return literal(std::string_view(format_duration(value)));
+}
+std::string literal(const std::optional<std::chrono::milliseconds>& value) {
+    return value ? literal(*value) : "";
+}
 
 class Printer {
 public:
@@ -250,7 +280,9 @@ public:
     template <class T, class Default>
     void operator()(std::string_view key, const Setting<T>& setting, const Default&,
                     std::string_view meaning, Range = {}) {
-        rows_->push_back({table_, std::string(key), print(*setting), setting.place, meaning});
+        std::string value = print(*setting);
+        if (value.empty()) return;  // Not set, and nothing holds instead.
+        rows_->push_back({table_, std::string(key), std::move(value), setting.place, meaning});
     }
 
 private:
@@ -288,6 +320,12 @@ std::vector<ConfigRow> rows(const ServiceConfig& config) {
         visit_pool(config.pools[i], Printer(fmt::format("pool[{}]", i), rows));
     }
     visit_plan(config.plan, Printer("plan", rows));
+    for (std::size_t i = 0; i < config.plan.splits.size(); ++i)
+        visit_split(config.plan.splits[i], Printer(fmt::format("plan.split[{}]", i), rows));
+    for (std::size_t i = 0; i < config.plan.shadows.size(); ++i)
+        visit_shadow(config.plan.shadows[i], Printer(fmt::format("plan.shadow[{}]", i), rows));
+    for (std::size_t i = 0; i < config.plan.guards.size(); ++i)
+        visit_guard(config.plan.guards[i], Printer(fmt::format("plan.guard[{}]", i), rows));
     return rows;
 }
 
@@ -296,9 +334,11 @@ std::string render(const ServiceConfig& config) {
     std::string table;
     for (const ConfigRow& row : rows(config)) {
         if (row.table != table) {
-            const bool list = row.table.starts_with("pool");
+            const std::size_t index = row.table.find('[');  // Of a list of tables.
             text += fmt::format("{}{}\n", table.empty() ? "" : "\n",
-                                list ? "[[pool]]" : fmt::format("[{}]", row.table));
+                                index == std::string::npos
+                                    ? fmt::format("[{}]", row.table)
+                                    : fmt::format("[[{}]]", row.table.substr(0, index)));
             table = row.table;
         }
         const std::string line = fmt::format("{} = {}", row.key, row.value);

@@ -14,19 +14,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/plan_config.h"
+#include "base/setting.h"
 #include "base/units.h"
 
 namespace sluice {
-
-/// A value and where it was set: "default", "sluice.toml:12", "--port".
-template <class T>
-struct Setting {
-    T value{};
-    std::string place = "default";
-
-    const T& operator*() const { return value; }
-    const T* operator->() const { return &value; }
-};
 
 struct GatewayConfig {
     Setting<HostPort> listen;
@@ -41,10 +33,6 @@ struct PoolConfig {
     Setting<std::optional<std::int64_t>> threads;  ///< Of one worker; nullopt is "auto".
     Setting<bool> thinking;                        ///< Whether answers think unless asked not to.
     Setting<double> price_hour;                    ///< Of the whole pool, in any one currency.
-};
-
-struct PlanConfig {
-    Setting<std::string> stable;  ///< Name of the pool that answers.
 };
 
 struct ServiceConfig {
