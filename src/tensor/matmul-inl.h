@@ -139,18 +139,18 @@ HWY_INLINE void matmul_float(const PackedMatrix& weights, const float* x, float*
         });
 }
 
-HWY_ATTR void matmul_f32(const PackedMatrix& weights, const float* x, float* y,
-                         const MatmulShape& shape, PanelRange range) {
+inline HWY_ATTR void matmul_f32(const PackedMatrix& weights, const float* x, float* y,
+                                const MatmulShape& shape, PanelRange range) {
     matmul_float<float>(weights, x, y, shape, range);
 }
 
-HWY_ATTR void matmul_f16(const PackedMatrix& weights, const float* x, float* y,
-                         const MatmulShape& shape, PanelRange range) {
+inline HWY_ATTR void matmul_f16(const PackedMatrix& weights, const float* x, float* y,
+                                const MatmulShape& shape, PanelRange range) {
     matmul_float<hwy::float16_t>(weights, x, y, shape, range);
 }
 
-HWY_ATTR void matmul_bf16(const PackedMatrix& weights, const float* x, float* y,
-                          const MatmulShape& shape, PanelRange range) {
+inline HWY_ATTR void matmul_bf16(const PackedMatrix& weights, const float* x, float* y,
+                                 const MatmulShape& shape, PanelRange range) {
     matmul_float<hwy::bfloat16_t>(weights, x, y, shape, range);
 }
 
@@ -296,8 +296,9 @@ HWY_INLINE void matmul_q8_with(const PackedMatrix& weights, const QuantizedView&
             HWY_ATTR { q8_tile<Dot, kRows, kPanels>(Dot(), weights, panel, x, row, y, shape); });
 }
 
-HWY_ATTR void matmul_q8(const PackedMatrix& weights, const QuantizedView& x, float* y,
-                        const MatmulShape& shape, PanelRange range, [[maybe_unused]] bool has_dot) {
+inline HWY_ATTR void matmul_q8(const PackedMatrix& weights, const QuantizedView& x, float* y,
+                               const MatmulShape& shape, PanelRange range,
+                               [[maybe_unused]] bool has_dot) {
 #if HWY_TARGET == HWY_AVX3
     if (has_dot) return matmul_q8_with<VnniDot>(weights, x, y, shape, range);
 #elif HWY_ARCH_ARM_A64
@@ -413,8 +414,8 @@ HWY_INLINE void quantize_blocks(const float* x, std::int8_t* values, float* scal
     std::memcpy(corrections, all_corrections, kBlocks * sizeof(std::int32_t));
 }
 
-HWY_ATTR void quantize_row(const float* x, std::size_t inputs, std::int8_t* values, float* scales,
-                           std::int32_t* corrections) {
+inline HWY_ATTR void quantize_row(const float* x, std::size_t inputs, std::int8_t* values,
+                                  float* scales, std::int32_t* corrections) {
     const std::size_t blocks = inputs / kQuantBlock;
     std::size_t block = 0;
     for (; block + 4 <= blocks; block += 4)
