@@ -12,7 +12,7 @@
 #include <hwy/foreach_target.h>  // must come before highway.h
 #include <hwy/highway.h>
 
-#include "tensor/matmul-inl.h"
+#include "tensor/dot-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace sluice::tensor::HWY_NAMESPACE {
