@@ -124,16 +124,26 @@ void JsonWriter::value(std::uint64_t number) {
     append_number(out_, number);
 }
 
-void JsonWriter::value(float number) {
+template <class Float>
+void JsonWriter::floating(Float number) {
     separate();
     if (!std::isfinite(number)) {
         out_ += "null";
-    } else if (number == 0.0F) {
+    } else if (number == 0) {
         // An integer zero has no sign, and "-0" reads as one.
         out_ += std::signbit(number) ? "-0.0" : "0";
     } else {
         append_number(out_, number);
     }
+}
+
+void JsonWriter::value(float number) { floating(number); }
+
+void JsonWriter::value(double number) { floating(number); }
+
+void JsonWriter::null() {
+    separate();
+    out_ += "null";
 }
 
 }  // namespace sluice::port

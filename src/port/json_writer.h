@@ -30,6 +30,9 @@ public:
     void value(std::uint64_t number);
     /// The shortest decimal that reads back as the same float; null for what JSON has no number for.
     void value(float number);
+    /// The same for a double.
+    void value(double number);
+    void null();
 
     template <std::integral T>
     void value(T number) {
@@ -57,6 +60,8 @@ public:
 private:
     void open(char bracket);
     void separate();
+    template <class Float>
+    void floating(Float number);
 
     std::string& out_;
 };

@@ -69,6 +69,9 @@ void visit_texts(Info& info, Visit visit) {
     visit("version", info.version);
     visit("commit", info.commit);
     visit("build_flags", info.build_flags);
+    visit("hardware", info.hardware);
+    visit("driver", info.driver);
+    visit("topology", info.topology);
 }
 
 }  // namespace

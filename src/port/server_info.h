@@ -41,6 +41,9 @@ struct ServerInfo {
     std::string version;
     std::string commit;
     std::string build_flags;
+    std::string hardware;  ///< For people: "8 x H200", a CPU's name.
+    std::string driver;    ///< Of the device; empty on a CPU.
+    std::string topology;  ///< "tp=8 dp=2"; empty if there is only one rank.
 
     bool operator==(const ServerInfo&) const = default;
 };

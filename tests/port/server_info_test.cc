@@ -24,6 +24,9 @@ ServerInfo example() {
     info.version = "0.1.0";
     info.commit = "abc";
     info.build_flags = "-O2";
+    info.hardware = "a CPU";
+    info.driver = "570.1";
+    info.topology = "tp=2";
     return info;
 }
 
