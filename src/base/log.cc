@@ -24,6 +24,9 @@ constexpr auto kLevelNames =
 constexpr auto kWords =
     std::to_array<std::string_view>({"debug", "info", "warn", "error", "off", "text", "json"});
 
+/// Name of the logger whose lines are the access log's.
+constexpr const char* kAccess = "access";
+
 std::string_view name(Level level) { return kLevelNames.at(static_cast<std::size_t>(level)); }
 
 spdlog::level::level_enum to_spdlog(Level level) {
@@ -77,7 +80,9 @@ public:
     void format(const spdlog::details::log_msg& message, spdlog::memory_buf_t& out) override {
         const std::string_view text(message.payload.data(), message.payload.size());
         const std::string line =
-            format_line(options_, from_spdlog(message.level), utc(message.time), text);
+            message.logger_name == kAccess
+                ? format_access_line(options_, utc(message.time), text)
+                : format_line(options_, from_spdlog(message.level), utc(message.time), text);
         out.append(line.data(), line.data() + line.size());
     }
 
@@ -89,21 +94,33 @@ private:
     Options options_;
 };
 
-std::shared_ptr<spdlog::logger> make_logger(const Options& options) {
-    auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
-    sink->set_formatter(std::make_unique<LineFormatter>(options));
-    auto logger = std::make_shared<spdlog::logger>("sluice", std::move(sink));
-    logger->set_level(to_spdlog(options.level));
+using Logger = std::shared_ptr<spdlog::logger>;
+
+Logger make_logger(const char* name, Level level, spdlog::sink_ptr sink) {
+    auto logger = std::make_shared<spdlog::logger>(name, std::move(sink));
+    logger->set_level(to_spdlog(level));
     logger->flush_on(spdlog::level::debug);
     // What spdlog itself has to say (a closed stderr) helps nobody.
     logger->set_error_handler([](const std::string&) {});
     return logger;
 }
 
-/// The one logger of the process. Never destroyed: threads may log until the very end.
+struct Loggers {
+    explicit Loggers(const Options& options) {
+        auto sink = std::make_shared<spdlog::sinks::stderr_sink_mt>();
+        sink->set_formatter(std::make_unique<LineFormatter>(options));
+        events = make_logger("sluice", options.level, sink);
+        access = make_logger(kAccess, options.level == Level::kOff ? Level::kOff : Level::kDebug,
+                             std::move(sink));
+    }
+    Logger events;
+    Logger access;
+};
+
+/// The loggers of the process. Never destroyed: threads may log until the very end.
 struct State {
     std::mutex mutex;
-    std::shared_ptr<spdlog::logger> logger = make_logger({});
+    Loggers loggers{Options{}};
     std::atomic<Level> level = Level::kInfo;
 };
 
@@ -148,9 +165,9 @@ Result<void> configure_from_environment(std::string process) {
 }
 
 void configure(const Options& options) {
-    auto logger = make_logger(options);
+    Loggers loggers(options);
     const std::lock_guard lock(state().mutex);
-    state().logger = std::move(logger);
+    state().loggers = std::move(loggers);
     state().level = options.level;
 }
 
@@ -173,12 +190,31 @@ std::string format_line(const Options& options, Level level, std::string_view ti
 void write(Level level, fmt::string_view format, fmt::format_args arguments) noexcept {
     try {
         const std::string text = fmt::vformat(format, arguments);
-        std::shared_ptr<spdlog::logger> logger;
+        Logger logger;
         {
             const std::lock_guard lock(state().mutex);
-            logger = state().logger;
+            logger = state().loggers.events;
         }
         logger->log(to_spdlog(level), spdlog::string_view_t(text.data(), text.size()));
+    } catch (...) {  // NOLINT(bugprone-empty-catch): a line that can't be written is lost, no more.
+    }
+}
+
+std::string format_access_line(const Options& options, std::string_view time,
+                               std::string_view object) {
+    std::string line = fmt::format(R"({{"time":"{}","process":")", time);
+    append_escaped(line, options.process, Format::kJson);
+    return line + "\",\"access\":" + std::string(object) + "}\n";
+}
+
+void access(std::string_view object) noexcept {
+    try {
+        Logger logger;
+        {
+            const std::lock_guard lock(state().mutex);
+            logger = state().loggers.access;
+        }
+        logger->info(spdlog::string_view_t(object.data(), object.size()));
     } catch (...) {  // NOLINT(bugprone-empty-catch): a line that can't be written is lost, no more.
     }
 }

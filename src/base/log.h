@@ -44,6 +44,14 @@ void configure(const Options& options);
 /// Writes formatted text. Never throws: a log line must not end a request.
 void write(Level level, fmt::string_view format, fmt::format_args arguments) noexcept;
 
+/// One line of the access log, whatever the level is, unless logging is off: {"time","process",
+/// "access":OBJECT}, as JSON in both formats. `object` is JSON without control characters.
+void access(std::string_view object) noexcept;
+
+/// The line as it would be written, with its newline.
+[[nodiscard]] std::string format_access_line(const Options& options, std::string_view time,
+                                             std::string_view object);
+
 template <class... Args>
 void debug(fmt::format_string<Args...> format, Args&&... args) {
     if (enabled(Level::kDebug)) write(Level::kDebug, format, fmt::make_format_args(args...));

@@ -47,6 +47,21 @@ TEST(LogTest, AnUnknownWordIsAnErrorWithTheNearestOne) {
     EXPECT_NE(options.error().to_string().find("did you mean 'warn'?"), std::string::npos);
 }
 
+TEST(LogTest, AnAccessLineIsAnObjectInBothFormatsAndAtEveryLevel) {
+    EXPECT_EQ(format_access_line({.process = "gateway"}, kTime, R"({"status":200})"),
+              R"({"time":"2026-01-02T03:04:05.678Z","process":"gateway","access":{"status":200}})"
+              "\n");
+    testing::internal::CaptureStderr();
+    configure({.level = Level::kError});
+    access(R"({"status":200})");
+    configure({.level = Level::kOff});
+    access(R"({"status":500})");
+    configure({});
+    const std::string written = testing::internal::GetCapturedStderr();
+    EXPECT_NE(written.find(R"("access":{"status":200}})"), std::string::npos);
+    EXPECT_EQ(written.find("500"), std::string::npos);
+}
+
 TEST(LogTest, LinesBelowTheLevelAreNotWritten) {
     testing::internal::CaptureStderr();
     configure({.level = Level::kWarn});
