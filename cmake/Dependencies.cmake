@@ -9,6 +9,7 @@ find_package(CLI11 REQUIRED)                               # command line
 find_package(tomlplusplus REQUIRED)                        # configuration file
 find_package(simdjson REQUIRED)                             # a glance at long bodies (JSON)
 find_package(prometheus-cpp CONFIG REQUIRED)               # metrics text format
+find_package(SQLite3 REQUIRED)                             # records
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)  # checksums of large data
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)        # SIMD with run-time target choice
 

@@ -91,6 +91,12 @@ inline constexpr std::size_t kLogLineBytes = 8 * 1024;
 inline constexpr std::size_t kMetricSeries = 2'048;
 inline constexpr std::size_t kMetricLabelBytes = 128;
 
+// Records
+inline constexpr std::size_t kRecordQueueRows = 8'192;
+inline constexpr std::size_t kRecordJournalBytes = 8 * 1024 * 1024;
+inline constexpr std::size_t kRecordManifests = 256;
+inline constexpr std::size_t kRecordLegs = 64;
+
 // Service: what `sluice up` grants its processes
 inline constexpr std::size_t kChildLineBytes = 64 * 1024;
 inline constexpr std::size_t kChildBacklogBytes = 256 * 1024;
