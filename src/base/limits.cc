@@ -103,6 +103,7 @@ constexpr auto kTable = std::to_array<Limit>({
     {"trace.tokens", kTraceTokens, "count", "trace or mix refused"},
     {"trace.time", kTraceMilliseconds, "ms", "trace refused, with its line"},
     {"trace.mix_shapes", kMixShapes, "count", "mix refused"},
+    {"gate.baseline_rows", kBaselineRows, "count", "file refused, with its line"},
 });
 
 }  // namespace

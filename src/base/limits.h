@@ -118,11 +118,12 @@ inline constexpr std::size_t kBatchLineBytes = 64 * 1024 * 1024;
 inline constexpr std::size_t kBatchRows = 64 * 1024 * 1024;
 inline constexpr std::size_t kBatchInFlight = 4'096;
 
-// Load tests
+// Load tests and gates
 inline constexpr std::size_t kTraceRequests = 4 * 1024 * 1024;
 inline constexpr std::size_t kTraceTokens = 16 * 1024 * 1024;
 inline constexpr std::size_t kTraceMilliseconds = 1'000'000'000'000;
 inline constexpr std::size_t kMixShapes = 256;
+inline constexpr std::size_t kBaselineRows = 65'536;
 
 struct Limit {
     std::string_view name;  ///< "http.header"

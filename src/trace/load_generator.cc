@@ -57,9 +57,12 @@ void LoadGenerator::send_due() {
 }
 
 void LoadGenerator::send(std::size_t index, SteadyTime due) {
-    open_.emplace(index, StreamCall::start(
-                             client_, target_, plan_[index], prompts_.prompt(plan_[index]), due,
-                             [this, index](const CallResult& result) { on_end(index, result); }));
+    const PlannedRequest& request = plan_[index];
+    open_.emplace(index,
+                  StreamCall::start(
+                      client_, target_, request_body(target_, request, prompts_.prompt(request)),
+                      {.expects_json = request.kind == RequestKind::kJsonSchema}, due,
+                      [this, index](const CallResult& result) { on_end(index, result); }));
 }
 
 void LoadGenerator::on_end(std::size_t index, const CallResult& result) {

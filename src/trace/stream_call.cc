@@ -104,15 +104,14 @@ std::string request_body(const LoadTarget& target, const PlannedRequest& request
 struct StreamCall::State {
     SteadyTime due;
     SteadyTime last_token;
-    RequestKind kind = RequestKind::kText;
+    CallOptions options;
     std::function<void(CallResult)> on_end;
     std::unique_ptr<net::HttpCall> call;
     CallResult result;
     net::SseParser parser;
-    std::string text;  ///< An answer that must be JSON, or the body of an error.
+    std::string text;  ///< Of the answer, if somebody will look at it; or the body of an error.
     bool tool_called = false;
-    bool finished = false;  ///< A finish reason came.
-    bool broken = false;    ///< `result.error` says how.
+    bool broken = false;  ///< `result.error` says how.
 
     [[nodiscard]] microseconds since(SteadyTime then) const {
         return std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - then);
@@ -121,6 +120,7 @@ struct StreamCall::State {
     void on_data(std::string_view data);
     void on_event(const net::SseParser::Event& event);
     void on_delta(const json::value& delta);
+    void keep(const json::value& object, std::string_view name);
     void on_token();
     void break_off(std::string error);
     void end(CallOutcome outcome);
@@ -160,8 +160,12 @@ void StreamCall::State::on_event(const net::SseParser::Event& event) {
     if (!choices || !choices->is_array() || choices->get_array().empty()) return;
     const json::value& choice = choices->get_array().front();
     if (const json::value* delta = find(choice, {"delta"})) on_delta(*delta);
+    if (has_text(choice, "text")) {
+        on_token();
+        keep(choice, "text");
+    }
     if (const json::value* reason = find(choice, {"finish_reason"}); reason && reason->is_string())
-        finished = true;
+        result.finish_reason = reason->get_string();
 }
 
 void StreamCall::State::on_delta(const json::value& delta) {
@@ -171,8 +175,14 @@ void StreamCall::State::on_delta(const json::value& delta) {
     if (tool || has_text(delta, "content") || has_text(delta, "reasoning_content") ||
         has_text(delta, "reasoning"))
         on_token();
-    if (kind == RequestKind::kJsonSchema && has_text(delta, "content"))
-        text += std::string_view(find(delta, {"content"})->get_string());
+    if (has_text(delta, "content")) keep(delta, "content");
+}
+
+void StreamCall::State::keep(const json::value& object, std::string_view name) {
+    if (!options.expects_json && !options.keep_text) return;
+    const std::string_view piece = find(object, {name})->get_string();
+    text.append(
+        piece.substr(0, limits::kSseEventBytes - std::min(text.size(), limits::kSseEventBytes)));
 }
 
 void StreamCall::State::on_token() {
@@ -183,16 +193,17 @@ void StreamCall::State::on_token() {
         result.gaps.push_back(std::chrono::duration_cast<microseconds>(now - last_token));
     }
     last_token = now;
+    if (options.on_token) options.on_token();
 }
 
 CallOutcome StreamCall::State::outcome() {
     if (result.status >= 400 && result.status < 500) return CallOutcome::kRejected;
     if (broken || result.status != 200) return CallOutcome::kError;
-    if (!finished) {
+    if (result.finish_reason.empty()) {
         result.error = "the stream ended without a finish reason";
         return CallOutcome::kError;
     }
-    if (kind == RequestKind::kJsonSchema && !is_json(text)) {
+    if (options.expects_json && !is_json(text)) {
         result.error = "the answer is no JSON";
         return CallOutcome::kInvalidOutput;
     }
@@ -208,25 +219,26 @@ void StreamCall::State::end(CallOutcome outcome) {
         const json::value* error = failure ? nullptr : find(body, {"error"});
         result.error = error ? error_text(*error) : fmt::format("status {}", result.status);
     }
+    if (options.keep_text && result.status == 200) result.text = std::move(text);
     const auto done = std::exchange(on_end, nullptr);
     done(std::move(result));
 }
 
 std::unique_ptr<StreamCall> StreamCall::start(net::HttpClient& client, const LoadTarget& target,
-                                              const PlannedRequest& request,
-                                              std::string_view prompt, SteadyTime due,
+                                              std::string body, CallOptions options, SteadyTime due,
                                               std::function<void(CallResult)> on_end) {
     auto state = std::make_shared<State>();
     state->due = due;
-    state->kind = request.kind;
+    state->options = std::move(options);
     state->on_end = std::move(on_end);
-    net::HttpHeaders headers{{"Content-Type", "application/json"}};
-    if (!target.api_key.empty()) headers.add("Authorization", "Bearer " + target.api_key);
+    net::HttpHeaders headers = state->options.headers;
+    headers.set("Content-Type", "application/json");
+    if (!target.api_key.empty()) headers.set("Authorization", "Bearer " + target.api_key);
     state->call = client.start(
         {.method = "POST",
-         .url = target.url + "/chat/completions",
+         .url = target.url + state->options.path,
          .headers = std::move(headers),
-         .body = request_body(target, request, prompt),
+         .body = std::move(body),
          .head_time = target.head_time,
          .stall_time = target.stall_time},
         {.on_head = [state](int status, const net::HttpHeaders&) { state->result.status = status; },

@@ -1,6 +1,6 @@
 #pragma once
 
-// One streamed Chat Completions request against any OpenAI-compatible address, timed as its client sees
+// One streamed request (chat or completion) against any OpenAI-compatible address, timed as its client sees
 // it: time to first token, the gaps between tokens, what the usage says, how it ended.
 //
 // Threads: the loop's.
@@ -51,10 +51,22 @@ struct CallResult {
     std::uint32_t prompt_tokens = 0;  ///< As the usage says; 0 if it doesn't.
     std::uint32_t cached_tokens = 0;
     std::uint32_t completion_tokens = 0;
-    std::string error;  ///< Empty if all went well.
+    std::string finish_reason;  ///< Empty if none came.
+    std::string text;           ///< What was generated; only if it was to be kept.
+    std::string error;          ///< Empty if all went well.
 };
 
-/// The body of the request: `request.kind` adds a seed, a schema or a tool.
+/// What a call needs to know of its request beside the body.
+struct CallOptions {
+    std::string path = "/chat/completions";  ///< Below the target's address; or "/completions".
+    bool expects_json = false;               ///< The text must be JSON, or the output is invalid.
+    bool keep_text = false;
+    net::HttpHeaders headers{};  ///< Beside content type and key.
+    /// Called for each event that brings something to read; must not destroy the call.
+    std::function<void()> on_token{};
+};
+
+/// The body of a chat request: `request.kind` adds a seed, a schema or a tool.
 [[nodiscard]] std::string request_body(const LoadTarget& target, const PlannedRequest& request,
                                        std::string_view prompt);
 
@@ -65,8 +77,8 @@ public:
     /// from inside `start`, and may destroy the call; a destroyed call is closed without it.
     [[nodiscard]] static std::unique_ptr<StreamCall> start(net::HttpClient& client,
                                                            const LoadTarget& target,
-                                                           const PlannedRequest& request,
-                                                           std::string_view prompt, SteadyTime due,
+                                                           std::string body, CallOptions options,
+                                                           SteadyTime due,
                                                            std::function<void(CallResult)> on_end);
     ~StreamCall();
     StreamCall(const StreamCall&) = delete;
