@@ -13,6 +13,7 @@ Run define_config(CLI::App& command);
 Run define_ctl(CLI::App& command);
 Run define_down(CLI::App& command);
 Run define_engine(CLI::App& command);
+Run define_gate(CLI::App& command);
 Run define_gateway(CLI::App& command);
 Run define_limits(CLI::App& command);
 Run define_model(CLI::App& command);
@@ -31,6 +32,7 @@ constexpr auto kCommands = std::to_array<Command>({
     {"engine", "Run a model behind the engine port, for a gateway that runs elsewhere",
      define_engine},
     {"ctl", "Look at a running service, and control it", define_ctl},
+    {"gate", "Questions to ask before a change meets traffic", define_gate},
     {"bench", "Measure speed", define_bench},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},

@@ -185,6 +185,14 @@ Result<std::vector<BaselineRow>> join(std::vector<BaselinePrompt> prompts,
     return rows;
 }
 
+Result<std::string> parse_versions(std::string_view text) {
+    json::error_code failure;
+    const json::value value = json::parse(json::string_view(text.data(), text.size()), failure);
+    if (failure || !value.is_object())
+        return std::unexpected(Error::invalid("must be a JSON object"));
+    return json::serialize(value);
+}
+
 std::string to_json_lines(const Baseline& baseline) {
     json::object header{{"baseline", kFormat},
                         {"name", baseline.name},

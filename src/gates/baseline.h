@@ -60,6 +60,9 @@ struct Baseline {
 [[nodiscard]] Result<std::vector<BaselineRow>> join(std::vector<BaselinePrompt> prompts,
                                                     std::vector<BaselineOutput> outputs);
 
+/// A JSON object, as a baseline keeps what is known of versions: on one line.
+[[nodiscard]] Result<std::string> parse_versions(std::string_view text);
+
 [[nodiscard]] std::string to_json_lines(const Baseline& baseline);
 [[nodiscard]] Result<Baseline> parse_baseline(std::string_view text, const std::string& name);
 
