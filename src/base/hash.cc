@@ -1,5 +1,6 @@
 #include "base/hash.h"
 
+#include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <xxhash.h>
 
@@ -65,6 +66,10 @@ Xxh128 xxh3_128(std::span<const std::byte> data) {
     return {.low = hash.low64, .high = hash.high64};
 }
 
+bool equal_in_constant_time(const Sha256Digest& left, const Sha256Digest& right) {
+    return CRYPTO_memcmp(left.data(), right.data(), left.size()) == 0;
+}
+
 std::string to_hex(std::span<const std::uint8_t> bytes) {
     constexpr std::string_view kDigits = "0123456789abcdef";
     std::string text;
@@ -74,6 +79,22 @@ std::string to_hex(std::span<const std::uint8_t> bytes) {
         text += kDigits[byte & 15];
     }
     return text;
+}
+
+std::optional<Sha256Digest> digest_from_hex(std::string_view text) {
+    Sha256Digest digest{};
+    if (text.size() != digest.size() * 2) return std::nullopt;
+    const auto nibble = [](char c) {
+        if (c >= '0' && c <= '9') return c - '0';
+        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    };
+    for (std::size_t i = 0; i < digest.size(); ++i) {
+        const int high = nibble(text[2 * i]);
+        const int low = nibble(text[2 * i + 1]);
+        if (high < 0 || low < 0) return std::nullopt;
+        digest[i] = static_cast<std::uint8_t>(high * 16 + low);
+    }
+    return digest;
 }
 
 }  // namespace sluice

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,7 +49,13 @@ struct Xxh128 {
 
 [[nodiscard]] Xxh128 xxh3_128(std::span<const std::byte> data);
 
+/// Whether both digests are equal, in a time that tells nothing about where they differ.
+[[nodiscard]] bool equal_in_constant_time(const Sha256Digest& left, const Sha256Digest& right);
+
 /// Lower-case hexadecimal.
 [[nodiscard]] std::string to_hex(std::span<const std::uint8_t> bytes);
+
+/// 64 lower-case hexadecimal digits, or nullopt.
+[[nodiscard]] std::optional<Sha256Digest> digest_from_hex(std::string_view text);
 
 }  // namespace sluice

@@ -44,6 +44,16 @@ inline constexpr std::size_t kCollectedAnswerBytes = 256 * 1024;
 inline constexpr std::size_t kQueuedRequests = 4'096;
 inline constexpr std::int64_t kRequestSeconds = 600;
 
+// Admission
+inline constexpr std::size_t kApiKeys = 65'536;
+inline constexpr std::size_t kApiKeyFileBytes = 64 * 1024 * 1024;
+inline constexpr std::size_t kTenants = 4'096;
+inline constexpr std::size_t kQueuedBytes = 1024UL * 1024 * 1024;
+inline constexpr std::size_t kQueuedOfTenant = 2'048;
+inline constexpr std::int64_t kPriorityMax = 8;
+inline constexpr std::int64_t kQueueWaitSeconds = 60;
+inline constexpr std::int64_t kRetryAfterSeconds = 120;
+
 // Engine port
 inline constexpr std::size_t kPortSaltBytes = 1'024;
 inline constexpr std::size_t kPortTextBytes = 64 * 1024;
