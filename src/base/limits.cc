@@ -15,6 +15,7 @@ constexpr auto kTable = std::to_array<Limit>({
     {"http.pipelined", kPipelinedBytes, "bytes", "reading pauses until the answer is out"},
     {"http.stream_backlog", kStreamBacklogBytes, "bytes",
      "slow reader: stream ends, request cancelled"},
+    {"tls.handshake_time", kTlsHandshakeSeconds, "s", "connection closed"},
     {"http.header_time", kHeaderSeconds, "s", "408, connection closed"},
     {"http.body_time", kBodySeconds, "s", "408, connection closed"},
     {"http.idle_time", kIdleSeconds, "s", "idle connection closed"},

@@ -20,6 +20,7 @@ inline constexpr std::size_t kChunkOverheadBytes = 16 * 1024;
 inline constexpr std::size_t kConnections = 12'000;
 inline constexpr std::size_t kPipelinedBytes = 64 * 1024;
 inline constexpr std::size_t kStreamBacklogBytes = 4 * 1024 * 1024;
+inline constexpr std::int64_t kTlsHandshakeSeconds = 10;
 inline constexpr std::int64_t kHeaderSeconds = 10;
 inline constexpr std::int64_t kBodySeconds = 60;
 inline constexpr std::int64_t kIdleSeconds = 75;

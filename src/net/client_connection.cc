@@ -1,14 +1,22 @@
 #include "net/client_connection.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sluice::net {
 
 ConnectionPool::ConnectionPool(EventLoop::Impl& loop, HttpClient::Options options)
-    : LoopMember(loop), options_(options) {}
+    : LoopMember(loop), options_(std::move(options)) {}
 
-std::shared_ptr<ClientConnection> ConnectionPool::take(const std::string& authority) {
-    const auto found = idle_.find(authority);
+Result<std::shared_ptr<const TlsTrust>> ConnectionPool::trust() {
+    if (trust_ != nullptr) return trust_;
+    auto loaded = TlsTrust::load(options_.ca_file);
+    if (!loaded) return std::unexpected(loaded.error());
+    return trust_ = *std::move(loaded);
+}
+
+std::shared_ptr<ClientConnection> ConnectionPool::take(const std::string& origin) {
+    const auto found = idle_.find(origin);
     if (found == idle_.end()) return nullptr;
     std::shared_ptr<ClientConnection> taken;
     while (taken == nullptr && !found->second.empty()) {
@@ -20,10 +28,9 @@ std::shared_ptr<ClientConnection> ConnectionPool::take(const std::string& author
     return taken;
 }
 
-void ConnectionPool::put(const std::string& authority,
-                         std::shared_ptr<ClientConnection> connection) {
+void ConnectionPool::put(const std::string& origin, std::shared_ptr<ClientConnection> connection) {
     if (shut_ || options_.idle_connections_per_host == 0) return connection->drop();
-    std::vector<Idle>& idle = idle_[authority];
+    std::vector<Idle>& idle = idle_[origin];
     if (idle.size() >= options_.idle_connections_per_host) {
         idle.front().connection->drop();
         idle.erase(idle.begin());
@@ -34,8 +41,8 @@ void ConnectionPool::put(const std::string& authority,
     sweep_later();
 }
 
-void ConnectionPool::forget(const std::string& authority, const ClientConnection& connection) {
-    const auto found = idle_.find(authority);
+void ConnectionPool::forget(const std::string& origin, const ClientConnection& connection) {
+    const auto found = idle_.find(origin);
     if (found == idle_.end()) return;
     std::erase_if(found->second,
                   [&](const Idle& entry) { return entry.connection.get() == &connection; });
@@ -58,7 +65,7 @@ void ConnectionPool::sweep_later() {
 void ConnectionPool::sweep() {
     sweeper_.reset();
     const auto now = Clock::now();
-    for (auto& [authority, idle] : idle_) {
+    for (auto& [origin, idle] : idle_) {
         const auto first_young =
             std::ranges::find_if(idle, [&](const Idle& entry) { return entry.expires > now; });
         std::for_each(idle.begin(), first_young,
@@ -72,7 +79,7 @@ void ConnectionPool::sweep() {
 void ConnectionPool::shut() noexcept {
     shut_ = true;
     sweeper_.reset();
-    for (auto& [authority, idle] : idle_) {
+    for (auto& [origin, idle] : idle_) {
         for (const Idle& entry : idle) entry.connection->drop();
     }
     idle_.clear();
@@ -80,8 +87,12 @@ void ConnectionPool::shut() noexcept {
 
 void ConnectionPool::loop_ends() noexcept { shut(); }
 
-ClientConnection::ClientConnection(EventLoop::Impl& loop, std::string authority)
-    : TcpEndpoint(loop, Socket(loop.context)), authority_(std::move(authority)) {}
+ClientConnection::ClientConnection(EventLoop::Impl& loop, std::string origin, std::string host,
+                                   std::shared_ptr<const TlsTrust> trust)
+    : TcpEndpoint(loop, Socket(loop.context)),
+      origin_(std::move(origin)),
+      host_(std::move(host)),
+      trust_(std::move(trust)) {}
 
 void ClientConnection::connect(const Tcp::endpoint& endpoint, std::weak_ptr<ConnectionUser> user) {
     user_ = std::move(user);
@@ -95,10 +106,25 @@ void ClientConnection::connect(const Tcp::endpoint& endpoint, std::weak_ptr<Conn
             if (call == nullptr) return;
             if (error) return call->not_connected(error);
             self->set_no_delay();
+            if (self->trust_ != nullptr) {
+                const int fd = self->socket().native_handle();
+                return self->secure(self->trust_->open(fd, self->host_));
+            }
             self->watch_input();
             call->connected();
         });
     });
+}
+
+void ClientConnection::on_secured() {
+    if (const auto call = user_.lock()) return call->connected();
+    drop();
+}
+
+void ClientConnection::on_not_secured(const SystemError& error) {
+    const auto call = user_.lock();
+    drop();
+    if (call != nullptr) call->not_secured(error);
 }
 
 void ClientConnection::serve(std::weak_ptr<ConnectionUser> user) {
@@ -110,7 +136,7 @@ void ClientConnection::rest_in(const std::shared_ptr<ConnectionPool>& pool) {
     user_.reset();
     clear_deadline();
     pool_ = pool;
-    pool->put(authority_, std::static_pointer_cast<ClientConnection>(shared_from_this()));
+    pool->put(origin_, std::static_pointer_cast<ClientConnection>(shared_from_this()));
 }
 
 void ClientConnection::send(std::string&& head, std::string&& body) {
@@ -126,7 +152,7 @@ void ClientConnection::drop() noexcept {
 
 void ClientConnection::leave_pool() {
     drop();
-    if (const auto pool = pool_.lock()) pool->forget(authority_, *this);
+    if (const auto pool = pool_.lock()) pool->forget(origin_, *this);
 }
 
 void ClientConnection::on_input(std::string_view data) {

@@ -13,6 +13,7 @@
 
 #include "net/http_client.h"
 #include "net/tcp_endpoint.h"
+#include "net/tls.h"
 
 namespace sluice::net {
 
@@ -22,6 +23,8 @@ public:
     virtual void connected() = 0;
     /// The connection is closed already.
     virtual void not_connected(const SystemError& error) = 0;
+    /// There is a connection, but no TLS that can be relied on. It is closed already.
+    virtual void not_secured(const SystemError& error) = 0;
     virtual void input(std::string_view data) = 0;
     virtual void input_ended(const SystemError& error) = 0;
     virtual void deadline_passed() = 0;
@@ -33,16 +36,18 @@ protected:
 
 class ClientConnection;
 
-/// Idle connections by "host:port", newest last; bounded in number and age.
+/// Idle connections by scheme, host and port, newest last; bounded in number and age.
 class ConnectionPool final : public LoopMember,
                              public std::enable_shared_from_this<ConnectionPool> {
 public:
     ConnectionPool(EventLoop::Impl& loop, HttpClient::Options options);
 
     /// An idle connection, or null.
-    [[nodiscard]] std::shared_ptr<ClientConnection> take(const std::string& authority);
-    void put(const std::string& authority, std::shared_ptr<ClientConnection> connection);
-    void forget(const std::string& authority, const ClientConnection& connection);
+    [[nodiscard]] std::shared_ptr<ClientConnection> take(const std::string& origin);
+    void put(const std::string& origin, std::shared_ptr<ClientConnection> connection);
+    void forget(const std::string& origin, const ClientConnection& connection);
+    /// For https; loaded once. An error is told again each time.
+    [[nodiscard]] Result<std::shared_ptr<const TlsTrust>> trust();
     /// Closes what is idle; nothing is kept from now on.
     void shut() noexcept;
 
@@ -59,6 +64,7 @@ private:
     void sweep();
 
     HttpClient::Options options_;
+    std::shared_ptr<const TlsTrust> trust_;
     std::unordered_map<std::string, std::vector<Idle>> idle_;
     std::optional<SteadyTimer> sweeper_;
     bool shut_ = false;
@@ -66,7 +72,9 @@ private:
 
 class ClientConnection final : public TcpEndpoint {
 public:
-    ClientConnection(EventLoop::Impl& loop, std::string authority);
+    /// `origin` names it in a pool. With `trust` it speaks TLS with `host`.
+    ClientConnection(EventLoop::Impl& loop, std::string origin, std::string host,
+                     std::shared_ptr<const TlsTrust> trust);
 
     void connect(const Tcp::endpoint& endpoint, std::weak_ptr<ConnectionUser> user);
     /// Takes an idle connection over.
@@ -87,10 +95,14 @@ private:
     void on_deadline() override;
     void on_failure() noexcept override;
     void on_loop_end() noexcept override {}
+    void on_secured() override;
+    void on_not_secured(const SystemError& error) override;
     [[nodiscard]] std::size_t input_room() const override { return SIZE_MAX; }
     void leave_pool();
 
-    const std::string authority_;
+    const std::string origin_;
+    const std::string host_;
+    const std::shared_ptr<const TlsTrust> trust_;
     bool output_broken_ = false;
     std::weak_ptr<ConnectionUser> user_;
     std::weak_ptr<ConnectionPool> pool_;  ///< Where it is idle; empty while it serves a call.

@@ -59,7 +59,8 @@ public:
             return fail_later(Error::invalid("the method is not a token", "method"));
         }
         url_ = std::move(*url);
-        connection_ = pool_->take(url_.authority);
+        origin_ = (url_.secure ? "https://" : "http://") + url_.authority;
+        connection_ = pool_->take(origin_);
         if (connection_ == nullptr) return open_connection();
         reused_ = true;
         connection_->serve(weak_from_this());
@@ -97,6 +98,11 @@ private:
 
     void open_connection() {
         reused_ = false;
+        if (url_.secure) {
+            auto trust = pool_->trust();
+            if (!trust) return fail_later(trust.error());
+            trust_ = *std::move(trust);
+        }
         start_connect_timer();
         endpoints_ = known_endpoints(url_);
         next_endpoint_ = 0;
@@ -132,7 +138,7 @@ private:
     }
 
     void connect_next() {
-        connection_ = std::make_shared<ClientConnection>(*loop(), url_.authority);
+        connection_ = std::make_shared<ClientConnection>(*loop(), origin_, url_.host, trust_);
         connection_->connect(endpoints_[next_endpoint_++], weak_from_this());
     }
 
@@ -146,6 +152,12 @@ private:
         if (next_endpoint_ < endpoints_.size()) return connect_next();
         fail({ErrorCode::kUnavailable,
               "no connection to " + url_.authority + ": " + error.message()});
+    }
+
+    void not_secured(const SystemError& error) override {
+        connection_ = nullptr;
+        fail({ErrorCode::kUnavailable,
+              "no secure connection to " + url_.authority + ": " + error.message()});
     }
 
     void send_request() {
@@ -248,6 +260,8 @@ private:
     ClientRequest request_;
     ClientEvents events_;
     Url url_;
+    std::string origin_;
+    std::shared_ptr<const TlsTrust> trust_;  ///< Null for plain http.
     std::shared_ptr<ClientConnection> connection_;
     std::optional<ResponseReader> reader_;
     std::optional<Resolver> resolver_;
@@ -274,14 +288,14 @@ private:
 
 struct HttpClient::Impl {
     Impl(EventLoop::Impl& loop, Options options)
-        : pool(std::make_shared<ConnectionPool>(loop, options)) {}
+        : pool(std::make_shared<ConnectionPool>(loop, std::move(options))) {}
 
     std::shared_ptr<ConnectionPool> pool;
 };
 
 HttpClient::HttpClient(EventLoop& loop) : HttpClient(loop, Options{}) {}
 HttpClient::HttpClient(EventLoop& loop, Options options)
-    : impl_(std::make_shared<Impl>(loop.impl(), options)) {}
+    : impl_(std::make_shared<Impl>(loop.impl(), std::move(options))) {}
 
 HttpClient::~HttpClient() { impl_->pool->shut(); }
 

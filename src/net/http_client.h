@@ -18,12 +18,12 @@ namespace sluice::net {
 
 struct ClientRequest {
     std::string method = "GET";
-    std::string url{};  ///< "http://127.0.0.1:8080/v1/models"
+    std::string url{};  ///< "http://127.0.0.1:8080/v1/models", or https
     HttpHeaders headers{};
     std::string body{};
-    std::chrono::milliseconds connect_time{2'000};
-    std::chrono::milliseconds head_time{30'000};   ///< Until the answer's head is there.
-    std::chrono::milliseconds stall_time{60'000};  ///< Longest silence within the body.
+    std::chrono::milliseconds connect_time{2'000};  ///< The TLS handshake included.
+    std::chrono::milliseconds head_time{30'000};    ///< Until the answer's head is there.
+    std::chrono::milliseconds stall_time{60'000};   ///< Longest silence within the body.
 };
 
 struct ClientEvents {
@@ -45,6 +45,9 @@ public:
     struct Options {
         std::size_t idle_connections_per_host = 64;
         std::chrono::milliseconds idle_time{30'000};
+        /// PEM file of the authorities that https servers are believed by; empty: the system's.
+        /// Read when the first https URL is called.
+        std::string ca_file{};
     };
 
     explicit HttpClient(EventLoop& loop);

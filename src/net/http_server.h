@@ -26,6 +26,7 @@
 #include "base/limits.h"
 #include "net/event_loop.h"
 #include "net/http_message.h"
+#include "net/tls.h"
 
 namespace sluice::net {
 
@@ -69,6 +70,9 @@ struct HttpServerOptions {
     std::size_t body_bytes = limits::kBodyBytes;
     std::size_t connections = limits::kConnections;
     std::size_t stream_backlog_bytes = limits::kStreamBacklogBytes;
+    /// With it the server speaks TLS, and nothing else.
+    std::shared_ptr<const TlsIdentity> tls{};
+    std::chrono::milliseconds handshake_time = std::chrono::seconds(limits::kTlsHandshakeSeconds);
     std::chrono::milliseconds header_time = std::chrono::seconds(limits::kHeaderSeconds);
     std::chrono::milliseconds body_time = std::chrono::seconds(limits::kBodySeconds);
     std::chrono::milliseconds idle_time = std::chrono::seconds(limits::kIdleSeconds);

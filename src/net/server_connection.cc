@@ -114,6 +114,10 @@ ServerConnection::ServerConnection(EventLoop::Impl& loop, Socket socket,
 
 void ServerConnection::start() {
     set_no_delay();
+    if (core_->options.tls) {
+        set_deadline(core_->options.handshake_time);
+        return secure(core_->options.tls->open(socket().native_handle()));
+    }
     set_deadline(core_->options.idle_time);
     watch_input();
 }

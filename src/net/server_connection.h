@@ -78,6 +78,8 @@ private:
     void on_output_error(const SystemError& error) override;
     void on_deadline() override;
     void on_failure() noexcept override;
+    void on_secured() override { set_deadline(core_->options.idle_time); }
+    void on_not_secured(const SystemError& /*error*/) override { cut(); }
     void on_loop_end() noexcept override;
     [[nodiscard]] std::size_t input_room() const override;
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <utility>
 
 namespace sluice::net {
 namespace {
@@ -31,9 +32,29 @@ void TcpEndpoint::set_no_delay() {
     socket_->set_option(Tcp::no_delay(true), ignored);
 }
 
+void TcpEndpoint::secure(std::unique_ptr<TlsSession> session) {
+    tls_ = std::move(session);
+    handshaking_ = true;
+    shake_hands();
+}
+
+void TcpEndpoint::shake_hands() {
+    const TlsSession::Step step = tls_->handshake();
+    if (step.error) return on_not_secured(step.error);
+    if (step.wait == TlsSession::Wait::kReadable) return watch_input();
+    if (step.wait == TlsSession::Wait::kWritable) return watch_output();
+    handshaking_ = false;
+    on_secured();
+    flush();
+    watch_input();
+}
+
 void TcpEndpoint::watch_input() {
     if (watching_input_ || !is_open() || input_room() == 0) return;
     watching_input_ = true;
+    if (tls_ && !handshaking_ && tls_->holds_input()) {
+        return loop()->post([self = shared_from_this()] { self->readable({}); });
+    }
     socket_->async_wait(Socket::wait_read, [self = shared_from_this()](const SystemError& error) {
         self->readable(error);
     });
@@ -44,23 +65,37 @@ void TcpEndpoint::readable(const SystemError& error) {
     const Turn turn(*loop());
     contained([&] {
         watching_input_ = false;
+        if (handshaking_) return error ? on_not_secured(error) : shake_hands();
         if (error) return on_input_end(error);
+        if (std::exchange(write_waits_for_input_, false)) flush();
         read_available();
         watch_input();
     });
 }
 
-void TcpEndpoint::read_available() {
+TlsSession::Step TcpEndpoint::read_some(std::size_t room) {
     std::vector<char>& scratch = loop()->scratch;
+    if (tls_) return tls_->read(scratch.data(), room);
+    TlsSession::Step step;
+    step.bytes = socket_->read_some(asio::buffer(scratch.data(), room), step.error);
+    if (!would_block(step.error)) return step;
+    return {.wait = TlsSession::Wait::kReadable};
+}
+
+void TcpEndpoint::read_available() {
     for (int round = 0; round < kReadsATurn && is_open(); ++round) {
-        const std::size_t room = std::min(input_room(), scratch.size());
+        const std::size_t room = std::min(input_room(), loop()->scratch.size());
         if (room == 0) return;
-        SystemError error;
-        const std::size_t count = socket_->read_some(asio::buffer(scratch.data(), room), error);
-        if (would_block(error)) return;
-        if (error) return on_input_end(error);
-        on_input({scratch.data(), count});
-        if (count < room) return;
+        const TlsSession::Step step = read_some(room);
+        if (step.wait == TlsSession::Wait::kWritable) {
+            read_waits_for_output_ = true;
+            return watch_output();
+        }
+        if (step.wait == TlsSession::Wait::kReadable) return;
+        if (step.error) return on_input_end(step.error);
+        on_input({loop()->scratch.data(), step.bytes});
+        // A record of TLS may be short with more behind it; a plain socket that gave less is empty.
+        if (!tls_ && step.bytes < room) return;
     }
 }
 
@@ -75,50 +110,73 @@ void TcpEndpoint::end_of_turn() noexcept {
     contained([&] { flush(); });
 }
 
+TlsSession::Step TcpEndpoint::write_some() {
+    std::array<std::string_view, kGatheredPieces> pieces;
+    const std::size_t count = output_.front(tls_ ? std::span(pieces).first(1) : pieces);
+    if (tls_) return tls_->write(pieces[0]);
+    std::array<asio::const_buffer, kGatheredPieces> buffers;
+    std::ranges::transform(
+        std::span(pieces).first(count), buffers.begin(),
+        [](std::string_view piece) { return asio::buffer(piece.data(), piece.size()); });
+    TlsSession::Step step;
+    step.bytes = count == 1 ? socket_->write_some(buffers[0], step.error)
+                            : socket_->write_some(std::span(buffers).first(count), step.error);
+    if (!would_block(step.error)) return step;
+    return {.wait = TlsSession::Wait::kWritable};
+}
+
 void TcpEndpoint::flush() {
-    if (!is_open() || watching_output_) return;
+    if (!is_open() || watching_output_ || handshaking_ || write_waits_for_input_) return;
     bool progress = false;
     while (!output_.empty()) {
-        std::array<std::string_view, kGatheredPieces> pieces;
-        const std::size_t count = output_.front(pieces);
-        std::array<asio::const_buffer, kGatheredPieces> buffers;
-        std::ranges::transform(
-            std::span(pieces).first(count), buffers.begin(),
-            [](std::string_view piece) { return asio::buffer(piece.data(), piece.size()); });
-        SystemError error;
-        const std::size_t written =
-            count == 1 ? socket_->write_some(buffers[0], error)
-                       : socket_->write_some(std::span(buffers).first(count), error);
-        if (would_block(error)) {
-            watch_output();
+        const TlsSession::Step step = write_some();
+        if (step.wait != TlsSession::Wait::kNone) {
+            if (step.wait == TlsSession::Wait::kWritable) {
+                watch_output();
+            } else {
+                write_waits_for_input_ = true;
+                watch_input();
+            }
             return on_output(progress ? Output::kProgress : Output::kBlocked);
         }
-        if (error) return on_output_error(error);
-        output_.drop(written);
+        if (step.error) return on_output_error(step.error);
+        output_.drop(step.bytes);
         progress = true;
     }
     on_output(Output::kDrained);
 }
 
 void TcpEndpoint::watch_output() {
-    watching_output_ = true;
+    if (std::exchange(watching_output_, true)) return;
     socket_->async_wait(Socket::wait_write, [self = shared_from_this()](const SystemError& error) {
-        if (!self->is_open()) return;
-        const Turn turn(*self->loop());
-        self->contained([&] {
-            self->watching_output_ = false;
-            if (error) return self->on_output_error(error);
-            self->flush();
-        });
+        self->writable(error);
+    });
+}
+
+void TcpEndpoint::writable(const SystemError& error) {
+    if (!is_open()) return;
+    const Turn turn(*loop());
+    contained([&] {
+        watching_output_ = false;
+        if (handshaking_) return error ? on_not_secured(error) : shake_hands();
+        if (error) return on_output_error(error);
+        flush();
+        if (!std::exchange(read_waits_for_output_, false)) return;
+        read_available();
+        watch_input();
     });
 }
 
 void TcpEndpoint::shut_down_output() {
     SystemError ignored;
+    if (tls_) tls_->say_goodbye();
     if (is_open()) socket_->shutdown(Socket::shutdown_send, ignored);
 }
 
 void TcpEndpoint::close() noexcept {
+    // With output left, the goodbye would claim that all of it was sent.
+    if (tls_ && is_open() && output_.empty()) tls_->say_goodbye();
+    tls_.reset();
     socket_.reset();
     timer_.reset();
     deadline_ = kNever;
@@ -128,6 +186,7 @@ void TcpEndpoint::close() noexcept {
 void TcpEndpoint::close_with_reset() noexcept {
     SystemError ignored;
     if (is_open()) {
+        tls_.reset();
         socket_->set_option(asio::socket_base::linger(true, 0), ignored);
         socket_->close(ignored);  // Asio's destructor would take the option back.
     }

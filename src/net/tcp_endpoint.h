@@ -2,7 +2,7 @@
 
 // One TCP connection, as server and client both need it: input is read to the loop's common buffer
 // when it is there, output leaves at the end of the turn in one gathered write, one deadline guards
-// whatever is being waited for. The place where TLS will go.
+// whatever is being waited for. `secure` puts TLS between this and the socket; nothing else changes.
 //
 // An endpoint is open until `close`; a closed one does nothing and calls nothing. An exception that
 // escapes from one of the `on_` functions ends this connection only.
@@ -16,6 +16,7 @@
 
 #include "net/loop_impl.h"
 #include "net/output_queue.h"
+#include "net/tls_session.h"
 
 namespace sluice::net {
 
@@ -44,10 +45,15 @@ protected:
     virtual void on_failure() noexcept = 0;
     /// The loop is gone, and the socket with it: let go of callbacks, call nobody.
     virtual void on_loop_end() noexcept = 0;
+    /// After `secure`: the handshake is done, or it failed and the connection is of no use.
+    virtual void on_secured() {}
+    virtual void on_not_secured(const SystemError& /*error*/) {}
     /// How many bytes may be read now; at 0 reading pauses until `watch_input` is called.
     [[nodiscard]] virtual std::size_t input_room() const = 0;
 
     void set_no_delay();
+    /// Begins the handshake. What is added to `output` meanwhile leaves after it.
+    void secure(std::unique_ptr<TlsSession> session);
     /// Reads when there is something. To be called again when `input_room` was 0 and is no more.
     void watch_input();
     /// What was added to `output` leaves at the end of this turn.
@@ -76,11 +82,16 @@ private:
     void end_of_turn() noexcept final;
     void readable(const SystemError& error);
     void read_available();
+    [[nodiscard]] TlsSession::Step read_some(std::size_t room);
+    [[nodiscard]] TlsSession::Step write_some();
     void watch_output();
+    void writable(const SystemError& error);
+    void shake_hands();
     void arm_timer();
     void timer_fired(std::uint64_t generation);
 
     std::optional<Socket> socket_;
+    std::unique_ptr<TlsSession> tls_;
     std::optional<SteadyTimer> timer_;
     // The timer is armed lazily: it may fire before `deadline_`, and is then armed again. Moving a
     // deadline back, which every piece of data does, is a store.
@@ -90,6 +101,10 @@ private:
     bool watching_input_ = false;
     bool watching_output_ = false;
     bool flush_pending_ = false;
+    bool handshaking_ = false;
+    // TLS may have to write in order to read, and the other way round.
+    bool read_waits_for_output_ = false;
+    bool write_waits_for_input_ = false;
 };
 
 template <class Work>

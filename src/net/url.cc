@@ -49,9 +49,11 @@ Result<Url> parse_url(std::string_view text) {
     if (std::ranges::any_of(text, unusable)) return bad_url("", "has a space or control character");
     const std::size_t scheme_end = text.find("://");
     if (scheme_end == std::string_view::npos) return bad_url(text, "does not start with http://");
-    if (!equals_ignoring_case(text.substr(0, scheme_end), "http")) {
+    const std::string_view scheme = text.substr(0, scheme_end);
+    const bool secure = equals_ignoring_case(scheme, "https");
+    if (!secure && !equals_ignoring_case(scheme, "http")) {
         return std::unexpected(Error::unsupported(
-            "the URL \"" + std::string(text) + "\" is not http://, the only scheme so far", "url"));
+            "the URL \"" + std::string(text) + "\" is neither http:// nor https://", "url"));
     }
     std::string_view rest = text.substr(scheme_end + 3);
     rest = rest.substr(0, rest.find('#'));
@@ -62,6 +64,8 @@ Result<Url> parse_url(std::string_view text) {
     const auto parts = split_authority(authority);
     if (!parts || parts->first.empty()) return bad_url(text, "has no valid host");
     Url url{.host = std::string(parts->first),
+            .secure = secure,
+            .port = static_cast<std::uint16_t>(secure ? 443 : 80),
             .authority = std::string(authority),
             .target = std::string(rest.substr(authority_end))};
     if (!url.target.starts_with('/')) url.target.insert(0, 1, '/');

@@ -74,7 +74,10 @@ TEST(UrlTest, MalformedOnesAreRefused) {
         ASSERT_FALSE(url.has_value()) << text;
         EXPECT_EQ(url.error().code(), ErrorCode::kInvalid) << text;
     }
-    EXPECT_EQ(parse_url("https://h/").error().code(), ErrorCode::kUnsupported);
+    EXPECT_EQ(parse_url("ftp://h/").error().code(), ErrorCode::kUnsupported);
+    EXPECT_EQ(parse_url("HTTPS://h/")->port, 443);
+    EXPECT_TRUE(parse_url("https://h:8443/")->secure);
+    EXPECT_FALSE(parse_url("http://h:443/")->secure);
 }
 
 TEST(OutputQueueTest, GivesBackEveryByteInOrderWhateverTheSteps) {
