@@ -9,12 +9,14 @@
 namespace sluice::app {
 
 // One verb, one file: ctl_VERB.cc.
+Run define_ctl_keys(CLI::App& verb);
 Run define_ctl_status(CLI::App& verb);
 
 namespace {
 
 constexpr auto kVerbs = std::to_array<Command>({
     {"status", "What answers, how busy it is, and which way traffic goes", define_ctl_status},
+    {"keys", "Make, list and revoke API keys", define_ctl_keys},
 });
 
 }  // namespace

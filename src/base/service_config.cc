@@ -27,6 +27,36 @@ void visit_gateway(Gateway& gateway, Visitor&& visit) {
     visit("listen", gateway.listen, HostPort{"127.0.0.1", 8080},
           "where clients connect; port 0 takes a free one");
     visit("admin", gateway.admin, HostPort{"127.0.0.1", 8081}, "metrics and control");
+    visit("keys", gateway.keys, std::nullopt,
+          "file of API keys; \"\": keys.json of the state folder");
+    visit("open", gateway.open, std::nullopt,
+          "\"anyone may use this\": without a key, from anywhere");
+    visit("tls_certificate", gateway.tls_certificate, std::nullopt, "PEM file; \"\": plain HTTP");
+    visit("tls_key", gateway.tls_key, std::nullopt, "PEM file of the certificate's private key");
+    visit("tls_admin", gateway.tls_admin, false, "whether the admin address speaks TLS, too");
+    visit("ca_bundle", gateway.ca_bundle, std::nullopt,
+          "PEM file of who vouches for https pools; \"\": the system's");
+    visit("queue_requests", gateway.queue_requests, limits::kQueuedRequests,
+          "how many requests may wait", Range{1, limits::kQueuedRequests});
+    visit("queue_wait", gateway.queue_wait, std::chrono::seconds(limits::kQueueWaitSeconds),
+          "requests that would wait longer are refused at once");
+    visit("headers_after", gateway.headers_after, std::chrono::seconds(2),
+          "a stream that waits longer gets its head, then comments");
+}
+
+template <class Tenant, class Visitor>
+void visit_tenant(Tenant& tenant, Visitor&& visit) {
+    constexpr Range kRate{0, 1'000'000'000'000};
+    visit("name", tenant.name, "", "as `sluice ctl keys add --tenant` has it");
+    visit("requests_per_minute", tenant.requests_per_minute, 0, "0: no limit", kRate);
+    visit("tokens_per_minute", tenant.tokens_per_minute, 0, "prompt and answer; 0: no limit",
+          kRate);
+    visit("concurrency", tenant.concurrency, 0, "requests with a worker at once; 0: no limit",
+          Range{0, limits::kConnections});
+    visit("weight", tenant.weight, 1.0, "share of the service when there is not enough for all");
+    visit("priority", tenant.priority, 0, "served before all tenants of lower priority",
+          Range{-limits::kPriorityMax, limits::kPriorityMax});
+    visit("share", tenant.share, "tenant", "who shares cached prefixes: tenant, user or session");
 }
 
 template <class Pool, class Visitor>
@@ -75,7 +105,7 @@ void visit_guard(Guard& guard, Visitor&& visit) {
 constexpr auto kPoolLater = std::to_array<std::string_view>(
     {"url", "urls", "api_key_env", "upstream_model", "max_concurrency"});
 constexpr auto kPlanLater = std::to_array<std::string_view>({"split", "shadow", "guard"});
-constexpr auto kRootLater = std::to_array<std::string_view>({"tenant", "kv"});
+constexpr auto kRootLater = std::to_array<std::string_view>({"kv"});
 constexpr auto kEnginesLater =
     std::to_array<std::string_view>({"openai", "vllm", "sglang", "llama.cpp"});
 
@@ -124,7 +154,7 @@ private:
         const auto value = table.integer_or(key, range, "auto");
         return value ? std::optional(value->number) : std::nullopt;
     }
-    static std::optional<std::string> get(Table& table, std::string_view key, std::string_view,
+    static std::optional<std::string> get(Table& table, std::string_view key, const std::string&,
                                           Range) {
         constexpr std::size_t kLongest = 4096;
         std::optional<std::string> text = table.text(key);
@@ -139,6 +169,19 @@ private:
         table.reject(key, "is empty, too long or holds control characters");
         return std::nullopt;
     }
+    static std::optional<std::optional<std::string>> get(Table& table, std::string_view key,
+                                                         const std::optional<std::string>&,
+                                                         Range range) {
+        std::optional<std::string> text = table.text(key);
+        if (!text) return std::nullopt;
+        // "" is how TOML writes "not set", which it has no word for.
+        if (text->empty()) return std::optional<std::string>();
+        return get(table, key, std::string(), range);
+    }
+    static std::optional<std::chrono::milliseconds> get(Table& table, std::string_view key,
+                                                        std::chrono::milliseconds, Range) {
+        return table.duration(key);
+    }
     static std::optional<HostPort> get(Table& table, std::string_view key, const HostPort&, Range) {
         const std::optional<std::string> text = table.text(key);
         if (!text) return std::nullopt;
@@ -151,9 +194,10 @@ private:
     std::optional<Table> table_;
 };
 
-bool is_pool_name(std::string_view name) {
+bool is_name(std::string_view name) {
     constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789_-";
-    return name.size() <= 64 && name.find_first_not_of(kAllowed) == std::string_view::npos;
+    return !name.empty() && name.size() <= 64 &&
+           name.find_first_not_of(kAllowed) == std::string_view::npos;
 }
 
 void check_engine(Table& table, const std::string& engine) {
@@ -173,7 +217,7 @@ PoolConfig read_pool(Table table) {
     PoolConfig pool;
     visit_pool(pool, Reader(table));
     check_engine(table, *pool.engine);
-    if (!is_pool_name(*pool.name)) {
+    if (!is_name(*pool.name)) {
         table.reject("name", "must be at most 64 of a-z, 0-9, '-' and '_'");
     }
     for (const std::string_view key : kPoolLater) table.forbid(key, kNotYet);
@@ -205,8 +249,49 @@ GatewayConfig read_gateway(Table& root) {
     if (gateway.listen->port != 0 && *gateway.listen == *gateway.admin) {
         table->reject(table->has("admin") ? "admin" : "listen", "is the other address's port too");
     }
+    if (*gateway.open && **gateway.open != kOpenToAnyone) {
+        table->reject("open", fmt::format("must be left out, or say \"{}\"", kOpenToAnyone));
+    }
+    if (gateway.tls_certificate->has_value() != gateway.tls_key->has_value()) {
+        table->reject(table->has("tls_key") ? "tls_key" : "tls_certificate",
+                      "needs both tls_certificate and tls_key");
+    }
+    if (*gateway.tls_admin && !*gateway.tls_key) {
+        table->reject("tls_admin", "needs tls_certificate and tls_key");
+    }
     table->finish();
     return gateway;
+}
+
+TenantConfig read_tenant(Table table) {
+    constexpr auto kShares = std::to_array<std::string_view>({"tenant", "user", "session"});
+    TenantConfig tenant;
+    visit_tenant(tenant, Reader(table));
+    if (!is_name(*tenant.name)) {
+        table.reject("name", "must be 1 to 64 of a-z, 0-9, '-' and '_'");
+    }
+    if (*tenant.weight <= 0) table.reject("weight", "must be above 0");
+    if (std::ranges::find(kShares, *tenant.share) == kShares.end()) {
+        table.reject("share", "must be \"tenant\", \"user\" or \"session\"");
+    }
+    table.finish();
+    return tenant;
+}
+
+std::vector<TenantConfig> read_tenants(Table& root) {
+    std::vector<TenantConfig> tenants;
+    std::set<std::string> names;
+    for (Table& table : root.tables("tenant")) {
+        if (tenants.size() == limits::kTenants) {
+            table.reject("name", fmt::format("is one tenant more than {}", limits::kTenants));
+            break;
+        }
+        TenantConfig tenant = read_tenant(table);
+        if (!names.insert(*tenant.name).second)
+            table.reject("name", "is used by an earlier tenant");
+        tenants.push_back(std::move(tenant));
+    }
+    return tenants;
 }
 
 PlanConfig read_plan(Table& root, const std::vector<PoolConfig>& pools) {
@@ -236,6 +321,7 @@ std::expected<ServiceConfig, std::vector<Error>> read(const Document& document) 
     config.gateway = read_gateway(root);
     config.pools = read_pools(root);
     config.plan = read_plan(root, config.pools);
+    config.tenants = read_tenants(root);
     for (const std::string_view key : kRootLater) root.forbid(key, kNotYet);
     root.finish();
     std::vector<Error> errors = document.errors();
@@ -270,6 +356,10 @@ std::string literal(std::chrono::milliseconds value) {
 }
 std::string literal(const std::optional<std::chrono::milliseconds>& value) {
     return value ? literal(*value) : "";
+}
+
+std::string literal(const std::optional<std::string>& value) {
+    return literal(std::string_view(value.value_or("")));
 }
 
 class Printer {
@@ -326,6 +416,9 @@ std::vector<ConfigRow> rows(const ServiceConfig& config) {
         visit_shadow(config.plan.shadows[i], Printer(fmt::format("plan.shadow[{}]", i), rows));
     for (std::size_t i = 0; i < config.plan.guards.size(); ++i)
         visit_guard(config.plan.guards[i], Printer(fmt::format("plan.guard[{}]", i), rows));
+    for (std::size_t i = 0; i < config.tenants.size(); ++i) {
+        visit_tenant(config.tenants[i], Printer(fmt::format("tenant[{}]", i), rows));
+    }
     return rows;
 }
 

@@ -6,6 +6,7 @@
 //
 // A flag overrides the file: `config.gateway.listen = {address, "--port"}`.
 
+#include <chrono>
 #include <cstdint>
 #include <expected>
 #include <optional>
@@ -23,7 +24,20 @@ namespace sluice {
 struct GatewayConfig {
     Setting<HostPort> listen;
     Setting<HostPort> admin;
+    Setting<std::optional<std::string>> keys;  ///< File of API keys; absent: in the state folder.
+    /// Present: requests without a key are answered, wherever they come from. Then it is
+    /// `kOpenToAnyone`, so that nobody opens a service by a stray `true`.
+    Setting<std::optional<std::string>> open;
+    Setting<std::optional<std::string>> tls_certificate;  ///< Absent: plain HTTP.
+    Setting<std::optional<std::string>> tls_key;
+    Setting<bool> tls_admin;                        ///< Whether the admin address speaks TLS, too.
+    Setting<std::optional<std::string>> ca_bundle;  ///< For https pools; absent: the system's.
+    Setting<std::int64_t> queue_requests;
+    Setting<std::chrono::milliseconds> queue_wait;     ///< Longer waits are refused at once.
+    Setting<std::chrono::milliseconds> headers_after;  ///< Then a waiting stream gets its head.
 };
+
+inline constexpr std::string_view kOpenToAnyone = "anyone may use this";
 
 struct PoolConfig {
     Setting<std::string> name;
@@ -35,10 +49,21 @@ struct PoolConfig {
     Setting<double> price_hour;                    ///< Of the whole pool, in any one currency.
 };
 
+struct TenantConfig {
+    Setting<std::string> name;
+    Setting<std::int64_t> requests_per_minute;  ///< 0: no limit; so for the next two.
+    Setting<std::int64_t> tokens_per_minute;
+    Setting<std::int64_t> concurrency;
+    Setting<double> weight;  ///< Above 0.
+    Setting<std::int64_t> priority;
+    Setting<std::string> share;  ///< Who shares cached prefixes: "tenant", "user" or "session".
+};
+
 struct ServiceConfig {
     GatewayConfig gateway;
     std::vector<PoolConfig> pools;  ///< At least one; names are unique.
     PlanConfig plan;
+    std::vector<TenantConfig> tenants;  ///< Names are unique.
 };
 
 /// One line of `sluice config show`.

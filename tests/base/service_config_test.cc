@@ -72,9 +72,8 @@ TEST(ServiceConfigTest, AllMistakesAreToldAtOnceInTheOrderOfTheFile) {
 TEST(ServiceConfigTest, WhatComesLaterSaysSo) {
     EXPECT_THAT(mistakes("[[plan.split]]\npool = \"a\"\n"),
                 ElementsAre("f.toml:1: plan.split is not supported yet"));
-    EXPECT_THAT(
-        mistakes("[[tenant]]\nname = \"acme\"\n[[kv.node]]\nurl = \"x\"\n"),
-        ElementsAre("f.toml:1: tenant is not supported yet", HasSubstr("kv is not supported yet")));
+    EXPECT_THAT(mistakes("[[kv.node]]\nurl = \"x\"\n"),
+                ElementsAre(HasSubstr("kv is not supported yet")));
     EXPECT_THAT(
         mistakes("[[pool]]\nengine = \"openai\"\nurl = \"http://h/v1\"\n"),
         ElementsAre("f.toml:2: pool[0].engine \"openai\" is not supported yet; \"native\" is",
@@ -99,6 +98,44 @@ TEST(ServiceConfigTest, AddressesAndNamesAreChecked) {
     EXPECT_EQ(mistakes("[[pool]]\nmodel = \"a\\nb\"\n").size(), 1U);
     EXPECT_EQ(mistakes("[[pool]]\nprice.hour = -1\nprice.minute = 1\n").size(), 2U);
     EXPECT_EQ(mistakes("pool = 1\nplan = 2\ngateway = 3\n").size(), 3U);
+}
+
+TEST(ServiceConfigTest, TenantsHaveLimitsAndNamesOfTheirOwn) {
+    const auto config = parse_service_config(
+        "[[tenant]]\nname = \"acme\"\nrequests_per_minute = 600\nweight = 2\nshare = \"user\"\n"
+        "[[tenant]]\nname = \"b\"\n",
+        "f.toml");
+    ASSERT_TRUE(config) << config.error()[0].to_string();
+    ASSERT_EQ(config->tenants.size(), 2U);
+    EXPECT_EQ(*config->tenants[0].requests_per_minute, 600);
+    EXPECT_EQ(*config->tenants[0].weight, 2.0);
+    EXPECT_EQ(*config->tenants[0].share, "user");
+    EXPECT_EQ(*config->tenants[1].share, "tenant");
+    EXPECT_EQ(*config->tenants[1].concurrency, 0);
+    EXPECT_TRUE(parse_service_config(render(*config), "g.toml"));
+    EXPECT_THAT(mistakes("[[tenant]]\n"), ElementsAre(HasSubstr("tenant[0].name must be 1 to 64")));
+    EXPECT_THAT(mistakes("[[tenant]]\nname = \"a\"\n[[tenant]]\nname = \"a\"\nweight = 0\n"
+                         "priority = 9\nshare = \"all\"\n"),
+                ElementsAre("f.toml:4: tenant[1].name is used by an earlier tenant",
+                            "f.toml:5: tenant[1].weight must be above 0",
+                            HasSubstr("f.toml:6: tenant[1].priority is 9"),
+                            HasSubstr("f.toml:7: tenant[1].share must be")));
+}
+
+TEST(ServiceConfigTest, OpeningAServiceToAnyoneTakesTheWholeSentence) {
+    EXPECT_THAT(
+        mistakes("[gateway]\nopen = \"yes\"\n"),
+        ElementsAre("f.toml:2: gateway.open must be left out, or say \"anyone may use this\""));
+    EXPECT_EQ(mistakes("[gateway]\nopen = true\n").size(), 1U);
+    EXPECT_EQ(mistakes("[gateway]\nopen = \"anyone may use this\"\n").size(), 0U);
+    EXPECT_EQ(mistakes("[gateway]\nopen = \"\"\n").size(), 0U);
+}
+
+TEST(ServiceConfigTest, ACertificateNeedsItsKey) {
+    EXPECT_EQ(mistakes("[gateway]\ntls_key = \"k.pem\"\n").size(), 1U);
+    EXPECT_EQ(mistakes("[gateway]\ntls_certificate = \"c.pem\"\n").size(), 1U);
+    EXPECT_EQ(mistakes("[gateway]\ntls_admin = true\n").size(), 1U);
+    EXPECT_EQ(mistakes("[gateway]\ntls_key = \"k.pem\"\ntls_certificate = \"c.pem\"\n").size(), 0U);
 }
 
 }  // namespace
