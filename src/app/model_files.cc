@@ -118,9 +118,11 @@ Result<std::size_t> parse_threads(const std::string& text) {
 
 Result<engine::Speculation> parse_speculation(const std::string& text) {
     if (text == "off") return engine::Speculation::kOff;
-    if (text == "lookup" || text == "auto") return engine::Speculation::kLookup;
-    return std::unexpected(
-        Error::invalid(fmt::format("'{}' is neither auto, off nor lookup", text), "--speculation"));
+    if (text == "auto") return engine::Speculation::kAuto;
+    if (text == "lookup") return engine::Speculation::kLookup;
+    if (text == "mtp") return engine::Speculation::kMtp;
+    return std::unexpected(Error::invalid(
+        fmt::format("'{}' is neither auto, off, lookup nor mtp", text), "--speculation"));
 }
 
 Result<std::vector<TokenId>> read_ids(const IdsOption& option) {

@@ -25,7 +25,7 @@ enum class Form : std::uint8_t { kText, kJson };
 /// A number of threads, or "auto" for one a processor.
 [[nodiscard]] Result<std::size_t> parse_threads(const std::string& text);
 
-/// "off", "lookup", or "auto" for what is faster by itself.
+/// "off", "lookup", "mtp", or "auto" for what is measured to be faster.
 [[nodiscard]] Result<engine::Speculation> parse_speculation(const std::string& text);
 
 /// Ids a user gave, on the command line or in a file.

@@ -122,7 +122,8 @@ Run define_run(CLI::App& command) {
         ->capture_default_str();
     command
         .add_option("--speculation", options->speculation,
-                    "Guess tokens: auto, off, or lookup in the text so far; changes no token")
+                    "Guess tokens: auto, off, lookup in the text so far, or mtp, the model's own "
+                    "head; changes no token")
         ->type_name("KIND")
         ->capture_default_str();
     command.add_option("--threads", options->threads, "A number, or auto; changes no token")

@@ -213,8 +213,9 @@ Run define_up(CLI::App& command) {
         ->type_name("N");
     command
         .add_option("--speculation", options->speculation,
-                    "Of each engine: auto, off, or lookup in the text so far; changes no token")
-        ->check(CLI::IsMember({"auto", "off", "lookup"}))
+                    "Of each engine: auto, off, lookup in the text so far, or mtp, the model's own "
+                    "head; changes no token")
+        ->check(CLI::IsMember({"auto", "off", "lookup", "mtp"}))
         ->type_name("KIND");
     command
         .add_option("--state", options->state,

@@ -54,8 +54,14 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
                                 .layers = p.layers,
                                 .row_floats = std::size_t{p.kv_rank} + p.rope});
     if (!pool) return std::unexpected(pool.error());
-    return std::unique_ptr<Engine>(
-        new Engine(std::move(model), std::move(options), std::move(*pool)));
+    auto engine =
+        std::unique_ptr<Engine>(new Engine(std::move(model), std::move(options), std::move(*pool)));
+    const EngineOptions& made = engine->options_;
+    auto speculator = Speculator::create(made.speculation, engine->model_, engine->forward_,
+                                         made.step_tokens, made.running_max);
+    if (!speculator) return std::unexpected(speculator.error());
+    engine->speculator_ = std::move(*speculator);
+    return engine;
 }
 
 Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool)
@@ -233,7 +239,7 @@ void Engine::take_commands() {
 
 bool Engine::step() {
     take_commands();
-    propose_drafts();
+    speculator_->propose(scheduler_);
     const std::span<const StepPart> parts = scheduler_.plan();
     if (!parts.empty()) {
         compute(parts);
@@ -245,26 +251,12 @@ bool Engine::step() {
     return true;
 }
 
-// Guesses pay while the batch is small: a large one has no idle arithmetic to check them with.
-void Engine::propose_drafts() {
-    constexpr std::size_t kRowsMax = 32;
-    if (options_.speculation == Speculation::kOff) return;
-    const std::size_t share = kRowsMax / std::max<std::size_t>(scheduler_.running(), 1);
-    scheduler_.for_each_decoding([share](Sequence& sequence) {
-        // The pick after the last guess is a token, too, so one less than what is left to generate.
-        const std::size_t left =
-            sequence.request.sampling.max_new_tokens - sequence.output_tokens() - 1;
-        const std::size_t most =
-            std::min({left, LookupDrafter::kDraftMax, share == 0 ? 0 : share - 1});
-        const auto draft = sequence.drafter.draft(sequence.tokens, most);
-        sequence.draft.assign(draft.begin(), draft.end());
-    });
-}
-
 void Engine::add_rows(const StepPart& part) {
     Sequence& sequence = *part.sequence;
     sequence.draft_accepted = 0;
     sequence.draft_broken = false;
+    // Guesses that the step has no room for are not checked.
+    sequence.draft.resize(part.count - std::min(part.count, sequence.pending()));
     const auto index = static_cast<std::uint32_t>(batch_.block_tables.size());
     batch_.block_tables.emplace_back(sequence.blocks);
     for (std::size_t i = 0; i < part.count; ++i) {
@@ -301,6 +293,7 @@ void Engine::compute(std::span<const StepPart> parts) {
         on_logits(*parts[at.sequence].sequence, at.position, logits);
         ++report.sampled_tokens;
     });
+    std::size_t row = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         Sequence& sequence = *parts[i].sequence;
         const std::size_t before = sequence.computed;
@@ -308,15 +301,22 @@ void Engine::compute(std::span<const StepPart> parts) {
             before + parts[i].count > known_[i] ? before + parts[i].count - known_[i] : 0;
         // Rows of tokens that were there, and of guesses that were right; the last pick is new.
         scheduler_.complete(sequence, before + parts[i].count - drafted + sequence.draft_accepted);
-        sequence.drafter.learn(drafted, sequence.draft_accepted);
+        speculator_->remember(sequence, row, before, sequence.computed - before);
+        speculator_->learn(sequence, drafted);
+        row += parts[i].count;
         sequence.progress.computed_tokens += parts[i].count;
         sequence.progress.drafted += drafted;
         sequence.progress.accepted += sequence.draft_accepted;
         report.drafted += drafted;
         report.accepted += sequence.draft_accepted;
+        if (sequence.drafted_by == DraftSource::kMtp) {
+            report.mtp_drafted += drafted;
+            report.mtp_accepted += sequence.draft_accepted;
+        }
         sequence.draft.clear();
     }
     report.duration = std::chrono::steady_clock::now() - started;
+    if (report.prefill_tokens == 0) speculator_->step_took(batch_.rows.size(), report.duration);
     if (options_.on_step) options_.on_step(report);
 }
 
@@ -331,7 +331,7 @@ void Engine::on_logits(Sequence& sequence, std::size_t position, std::span<float
     if (sequence.progress.finish || sequence.draft_broken) return;
     const std::size_t guess = sequence.draft_accepted;
     sample(sequence, logits);
-    if (sequence.progress.finish || guess >= sequence.draft.size()) return;
+    if (sequence.progress.finish == Finish::kFailed || guess >= sequence.draft.size()) return;
     if (sequence.tokens.back() == sequence.draft[guess]) {
         ++sequence.draft_accepted;
     } else {
@@ -344,7 +344,9 @@ void Engine::sample(Sequence& sequence, std::span<float> logits) {
     Output& progress = sequence.progress;
     const Request& request = sequence.request;
     if (request.return_logprobs) std::ranges::copy(logits, scratch_.unchanged.begin());
-    const auto token = sequence.sampler.pick(logits, sequence.tokens.size(), scratch_);
+    auto token = sequence.sampler.pick(logits, sequence.tokens.size(), scratch_);
+    if (options_.trust_guesses && sequence.draft_accepted < sequence.draft.size())
+        token = sequence.draft[sequence.draft_accepted];
     if (!token) {
         progress.finish = Finish::kFailed;
         progress.message = token.error().message();

@@ -26,6 +26,7 @@
 #include "engine/model.h"
 #include "engine/request.h"
 #include "engine/scheduler.h"
+#include "engine/speculator.h"
 
 namespace sluice::engine {
 
@@ -35,15 +36,11 @@ struct StepReport {
         0;  ///< Computed without sampling after them, or as part of a prompt.
     std::size_t decode_tokens = 0;  ///< Computed one a sequence, each with a sample after it.
     std::size_t sampled_tokens = 0;
-    std::size_t drafted = 0;   ///< Guesses that were checked.
-    std::size_t accepted = 0;  ///< Guesses that the sampler picked, too.
+    std::size_t drafted = 0;      ///< Guesses that were checked.
+    std::size_t accepted = 0;     ///< Guesses that the sampler picked, too.
+    std::size_t mtp_drafted = 0;  ///< Those of `drafted` that the MTP head guessed.
+    std::size_t mtp_accepted = 0;
     std::chrono::nanoseconds duration{};
-};
-
-/// Where guesses of the next tokens come from. The tokens are the same with all of them.
-enum class Speculation : std::uint8_t {
-    kOff,
-    kLookup,  ///< The sequence's own past (lookup_drafter.h).
 };
 
 struct EngineOptions {
@@ -54,6 +51,8 @@ struct EngineOptions {
     std::size_t step_tokens = 512;
     std::size_t prefill_chunk = 256;
     Speculation speculation = Speculation::kOff;
+    /// For tests: takes guesses for picks, unchecked. What compares tokens must notice.
+    bool trust_guesses = false;
     std::function<void(const StepReport&)> on_step;
 };
 
@@ -113,7 +112,6 @@ private:
     Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool);
     [[nodiscard]] Result<void> check(const Request& request) const;
     void take_commands();
-    void propose_drafts();
     void add_rows(const StepPart& part);
     void compute(std::span<const StepPart> parts);
     void on_logits(Sequence& sequence, std::size_t position, std::span<float> logits);
@@ -131,6 +129,7 @@ private:
     KvPool pool_;
     Scheduler scheduler_;
     Forward forward_;
+    std::unique_ptr<Speculator> speculator_;
     SamplerScratch scratch_;
     Batch batch_;
     std::vector<std::size_t> known_;  ///< Tokens of each part's sequence before the step.

@@ -13,6 +13,7 @@ std::uint32_t& LookupDrafter::place(std::span<const TokenId> run) {
 }
 
 std::span<const TokenId> LookupDrafter::draft(std::span<const TokenId> tokens, std::size_t most) {
+    learn(tokens);
     if (places_.empty()) places_.resize(std::bit_ceil(2 * (tokens.size() + kGrowth)));
     // The last run itself is looked up, not indexed: it would find itself.
     for (std::size_t end = std::max(indexed_ + 1, kContext); end < tokens.size(); ++end) {
@@ -25,12 +26,27 @@ std::span<const TokenId> LookupDrafter::draft(std::span<const TokenId> tokens, s
     if (found == 0 || !std::ranges::equal(tokens.subspan(found - kContext, kContext), run))
         return {};
     const std::span<const TokenId> following = tokens.subspan(found);
-    return following.first(std::min({following.size(), most, length_}));
+    guess_from_ = found;
+    guess_at_ = tokens.size();
+    guessed_ = std::min({following.size(), most, length_});
+    return following.first(guessed_);
 }
 
-void LookupDrafter::learn(std::size_t drafted, std::size_t accepted) {
-    if (drafted == 0) return;
-    length_ = accepted == drafted ? std::min(kDraftMax, length_ * 2) : accepted + 1;
+void LookupDrafter::learn(std::span<const TokenId> tokens) {
+    constexpr double kWeight = 1.0 / 8;
+    const std::size_t known = std::min(guessed_, tokens.size() - guess_at_);
+    std::size_t right = 0;
+    while (right < known && tokens[guess_at_ + right] == tokens[guess_from_ + right]) {
+        acceptance_ += kWeight * (1.0 - acceptance_);
+        ++right;
+    }
+    if (right < known) {
+        acceptance_ -= kWeight * acceptance_;
+        length_ = right + 1;
+    } else if (known > 0 && known == guessed_) {
+        length_ = std::min(kDraftMax, length_ * 2);
+    }
+    guessed_ = 0;
 }
 
 }  // namespace sluice::engine

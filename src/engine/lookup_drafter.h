@@ -22,8 +22,9 @@ public:
     /// only grows from call to call. The first call allocates, the others do not.
     [[nodiscard]] std::span<const TokenId> draft(std::span<const TokenId> tokens, std::size_t most);
 
-    /// How the last draft did. Good drafts get longer, bad ones shorter.
-    void learn(std::size_t drafted, std::size_t accepted);
+    /// Probability that a guess is right if those before it are, from how the guesses so far did:
+    /// `draft` looks what has come true, used or not.
+    [[nodiscard]] double acceptance() const { return acceptance_; }
 
 private:
     static constexpr std::size_t kContext = 3;  ///< Tokens that must agree.
@@ -31,13 +32,19 @@ private:
     static constexpr std::size_t kGrowth =
         1024;  ///< Tokens expected beyond those of the first call.
 
+    void learn(std::span<const TokenId> tokens);
     [[nodiscard]] std::uint32_t& place(std::span<const TokenId> run);
 
     /// Where the tokens after each run of kContext tokens begin, 0 for none. Runs that meet in an entry
     /// overwrite each other, and a late one is the better guess, so the table never grows.
     std::vector<std::uint32_t> places_;
     std::size_t indexed_ = 0;  ///< Runs that end at or before this place are in places_.
-    std::size_t length_ = 4;
+    std::size_t length_ = 4;   ///< Good guesses get longer, bad ones shorter.
+    double acceptance_ = 0.6;
+    // The last guess: the tokens from `guess_from_` on may follow those before `guess_at_`.
+    std::size_t guess_from_ = 0;
+    std::size_t guess_at_ = 0;
+    std::size_t guessed_ = 0;
 };
 
 }  // namespace sluice::engine

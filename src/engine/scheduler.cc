@@ -104,6 +104,7 @@ void Scheduler::preempt_last() {
     last->blocks.clear();
     last->computed = 0;
     last->draft.clear();
+    last->mtp.clear();
     last->progress.input_logprobs.clear();
     ++preemptions_;
     enqueue(std::move(last));

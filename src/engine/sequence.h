@@ -10,10 +10,13 @@
 
 #include "engine/kv_pool.h"
 #include "engine/lookup_drafter.h"
+#include "engine/mtp_drafter.h"
 #include "engine/request.h"
 #include "engine/sampler.h"
 
 namespace sluice::engine {
+
+enum class DraftSource : std::uint8_t { kLookup, kMtp };
 
 struct Sequence {
     Request request;
@@ -33,7 +36,9 @@ struct Sequence {
 
     /// Speculation: guesses of the tokens after `tokens`, for the next step alone.
     std::vector<TokenId> draft;
-    LookupDrafter drafter;
+    DraftSource drafted_by = DraftSource::kLookup;
+    LookupDrafter lookup;
+    MtpMemory mtp;
     std::size_t draft_accepted = 0;  ///< Of `draft`, in the current step.
     bool draft_broken = false;       ///< A pick differed from its guess: later rows mean nothing.
 

@@ -26,7 +26,8 @@ protected:
 INSTANTIATE_TEST_SUITE_P(Settings, AllocationTest,
                          testing::Values(Setting{1, Speculation::kOff, "Plain"},
                                          Setting{2, Speculation::kOff, "TwoThreads"},
-                                         Setting{1, Speculation::kLookup, "Lookup"}),
+                                         Setting{1, Speculation::kLookup, "Lookup"},
+                                         Setting{1, Speculation::kMtp, "Mtp"}),
                          [](const auto& info) { return info.param.name; });
 
 void submit(Engine& engine, Request request) {

@@ -79,42 +79,9 @@ TEST_P(ExactnessTest, ResumingAtEachTokenGivesTheSameRest) {
     }
 }
 
-// Prompts that repeat themselves, so that guesses are made, some right and some wrong.
-TEST_P(ExactnessTest, SpeculationChangesNothing) {
-    std::uint64_t drafted = 0;
-    std::uint64_t accepted = 0;
-    for (std::uint32_t seed = 0; seed < 8; ++seed) {
-        std::vector<TokenId> prompt = krill::reference("story").all_ids();
-        const std::vector<TokenId> again = prompt;
-        prompt.insert(prompt.end(), again.begin(), again.begin() + 40 + seed);
-        Request request = seed % 2 == 0 ? greedy("a", prompt, 80) : sampled("a", prompt, seed);
-        request.return_logprobs = true;
-        const auto plain = make_engine({}, GetParam());
-        const auto expected = send(*plain, request);
-        run(*plain);
-        for (const std::size_t neighbours : {0U, 5U}) {
-            const auto engine = make_engine({.speculation = Speculation::kLookup}, GetParam());
-            const auto answer = send(*engine, request);
-            for (std::size_t i = 0; i < neighbours; ++i)
-                send(*engine, greedy("n" + std::to_string(i), long_prompt(30 + i), 60));
-            run(*engine);
-            ASSERT_EQ(answer->tokens, expected->tokens) << seed;
-            ASSERT_EQ(answer->logprobs, expected->logprobs) << seed;
-            ASSERT_EQ(answer->last.completion_tokens, expected->tokens.size());
-            drafted += answer->last.drafted;
-            accepted += answer->last.accepted;
-            EXPECT_EQ(engine->stats().blocks_held, 0U);
-        }
-    }
-    EXPECT_GT(accepted, 100U);
-    EXPECT_GT(drafted, accepted);
-}
-
 TEST_P(ExactnessTest, PreemptionChangesNothing) {
     // Eight sequences of up to 4 blocks in a pool of 10.
-    EngineOptions options{
-        .pool_tokens = 640, .running_max = 8, .speculation = Speculation::kLookup};
-    const auto engine = make_engine(options, GetParam());
+    const auto engine = make_engine({.pool_tokens = 640, .running_max = 8}, GetParam());
     std::vector<std::shared_ptr<Answer>> answers;
     std::vector<Request> requests;
     for (std::uint32_t i = 0; i < 8; ++i) {

@@ -86,6 +86,26 @@ std::shared_ptr<const Model> model(const std::string& file) {
     return entry;
 }
 
+std::filesystem::path file_without(std::string_view prefix, const std::string& name) {
+    const auto file = checkpoint::GgufFile::open(test::krill_file("krill-q8_0.gguf"));
+    EXPECT_TRUE(file.has_value());
+    test::GgufBuilder builder;
+    for (const checkpoint::MetadataEntry& entry : file->metadata())
+        builder.add_raw(entry.key, entry.raw);
+    for (const checkpoint::TensorView& tensor : file->tensors()) {
+        if (tensor.name.starts_with(prefix)) continue;
+        builder.add_tensor(tensor.name, tensor.raw_type, tensor.shape,
+                           {tensor.data.begin(), tensor.data.end()});
+    }
+    return test::write_temporary(name, builder.build());
+}
+
+std::shared_ptr<const Model> headless_model() {
+    auto loaded = Model::load(file_without("blk.6.", "krill-without-head.gguf"));
+    SLUICE_ASSERT(loaded.has_value());
+    return *loaded;
+}
+
 std::vector<float> all_logits(const std::shared_ptr<const Model>& model,
                               const std::vector<TokenId>& ids, std::size_t chunk,
                               std::size_t threads) {

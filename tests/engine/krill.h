@@ -28,6 +28,12 @@ struct Reference {
 /// The model from "krill-f16.gguf" or "krill-q8_0.gguf", loaded once per process.
 [[nodiscard]] std::shared_ptr<const Model> model(const std::string& file);
 
+/// Krill in q8_0 without the tensors whose names start with `prefix`, as a temporary file.
+[[nodiscard]] std::filesystem::path file_without(std::string_view prefix, const std::string& name);
+
+/// Krill in q8_0 without its MTP head.
+[[nodiscard]] std::shared_ptr<const Model> headless_model();
+
 /// Logits of every position, computed in chunks of `chunk` tokens on `threads` threads.
 [[nodiscard]] std::vector<float> all_logits(const std::shared_ptr<const Model>& model,
                                             const std::vector<TokenId>& ids, std::size_t chunk,

@@ -33,10 +33,30 @@ TEST(LookupDrafterTest, GoodDraftsGrowAndBadOnesShrink) {
     for (int round = 0; round < 3; ++round)
         for (TokenId token = 0; token < 20; ++token) tokens.push_back(token);
     EXPECT_EQ(draft(drafter, tokens, 100).size(), 4U);
-    drafter.learn(4, 4);
+    const double hopeful = drafter.acceptance();
+    tokens.insert(tokens.end(), {0, 1, 2, 3, 4});
     EXPECT_EQ(draft(drafter, tokens, 100).size(), 8U);
-    drafter.learn(8, 0);
+    const double sure = drafter.acceptance();
+    EXPECT_GT(sure, hopeful);
+    tokens.insert(tokens.end(), {9, 10, 11});
     EXPECT_EQ(draft(drafter, tokens, 100).size(), 1U);
+    EXPECT_LT(drafter.acceptance(), sure);
+}
+
+// The policy may have used only a part of a guess, or nothing; what it would have brought still counts.
+TEST(LookupDrafterTest, AGuessThatNobodyUsedTeaches) {
+    LookupDrafter drafter;
+    Tokens tokens;
+    for (int round = 0; round < 2; ++round)
+        for (TokenId token = 0; token < 40; ++token) tokens.push_back(token);
+    double last = drafter.acceptance();
+    for (TokenId token = 0; token < 20; ++token) {
+        EXPECT_FALSE(draft(drafter, tokens, 100).empty());
+        EXPECT_GE(drafter.acceptance(), last);
+        last = drafter.acceptance();
+        tokens.push_back(token);
+    }
+    EXPECT_GT(last, 0.9);
 }
 
 TEST(LookupDrafterTest, ARunThatRepeatsItselfDraftsNoMoreThanItHas) {
