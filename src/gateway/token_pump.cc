@@ -1,5 +1,6 @@
 #include "gateway/token_pump.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sluice::gateway {
@@ -17,6 +18,7 @@ std::vector<Piece> TokenPump::take(const port::GenerateFrame& frame) {
     usage_.prompt_tokens = frame.prompt_tokens;
     // A resumed leg finds more in its cache than the first one; the client's number is the first.
     if (journal_.empty()) usage_.cached_tokens = frame.cached_tokens;
+    count_guesses(frame);
     const auto& finish = frame.finish_reason;
     const bool stopped = finish && finish->type == port::FinishType::kStop;
     for (std::size_t i = 0; i < frame.output_ids.size() && !finished_; ++i) {
@@ -38,6 +40,15 @@ std::vector<Piece> TokenPump::take(const port::GenerateFrame& frame) {
                                                                   : protocol::FinishReason::kStop;
     }
     return pieces;
+}
+
+// A leg counts from zero; a resumed one adds to those before it.
+void TokenPump::count_guesses(const port::GenerateFrame& frame) {
+    if (frame.drafted < leg_drafted_) leg_drafted_ = leg_accepted_ = 0;
+    usage_.drafted += frame.drafted - leg_drafted_;
+    usage_.accepted += std::max(frame.accepted, leg_accepted_) - leg_accepted_;
+    leg_drafted_ = frame.drafted;
+    leg_accepted_ = frame.accepted;
 }
 
 void TokenPump::take_token(TokenId token, const port::PositionLogprobs* logprobs,

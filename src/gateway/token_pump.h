@@ -41,6 +41,7 @@ public:
 private:
     void take_token(TokenId token, const port::PositionLogprobs* logprobs,
                     std::vector<Piece>& pieces);
+    void count_guesses(const port::GenerateFrame& frame);
     void push_text(const std::string& text, std::vector<Piece>& pieces);
     void add_events(std::vector<protocol::OutputEvent> events, std::vector<Piece>& pieces);
     [[nodiscard]] protocol::TokenLogprob named(const port::TokenLogprob& logprob) const;
@@ -52,6 +53,8 @@ private:
     std::uint64_t pushed_bytes_ = 0;
     std::vector<TokenId> journal_;
     protocol::Usage usage_;
+    std::uint64_t leg_drafted_ = 0;  ///< As the present leg said last.
+    std::uint64_t leg_accepted_ = 0;
     std::optional<protocol::FinishReason> finished_;
 };
 

@@ -21,14 +21,15 @@ std::string_view to_string(FinishReason reason) {
 
 void append_usage(std::string& out, const Usage& usage) {
     const std::uint64_t cached = std::min(usage.cached_tokens, usage.prompt_tokens);
-    fmt::format_to(std::back_inserter(out),
-                   R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
-                   R"("prompt_tokens_details":{{"cached_tokens":{}}},)"
-                   R"("completion_tokens_details":{{"reasoning_tokens":{}}},)"
-                   R"("prompt_cache_hit_tokens":{},"prompt_cache_miss_tokens":{}}})",
-                   usage.prompt_tokens, usage.completion_tokens,
-                   usage.prompt_tokens + usage.completion_tokens, cached, usage.reasoning_tokens,
-                   cached, usage.prompt_tokens - cached);
+    fmt::format_to(
+        std::back_inserter(out),
+        R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},)"
+        R"("prompt_tokens_details":{{"cached_tokens":{}}},)"
+        R"("completion_tokens_details":{{"reasoning_tokens":{},"drafted":{},"accepted":{}}},)"
+        R"("prompt_cache_hit_tokens":{},"prompt_cache_miss_tokens":{}}})",
+        usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens,
+        cached, usage.reasoning_tokens, usage.drafted, usage.accepted, cached,
+        usage.prompt_tokens - cached);
 }
 
 void append_head(std::string& out, const ResponseInfo& info, std::string_view object) {

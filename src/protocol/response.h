@@ -23,6 +23,8 @@ struct Usage {
     std::uint64_t cached_tokens = 0;  ///< Of the prompt, not computed by this request.
     std::uint64_t completion_tokens = 0;
     std::uint64_t reasoning_tokens = 0;  ///< Of the completion.
+    std::uint64_t drafted = 0;   ///< Tokens that speculation guessed and the engine checked.
+    std::uint64_t accepted = 0;  ///< Those that were right; they are in the completion.
 };
 
 enum class FinishReason : std::uint8_t { kStop, kLength, kToolCalls, kContentFilter };

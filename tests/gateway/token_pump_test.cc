@@ -73,6 +73,22 @@ TEST(TokenPumpTest, ThinkingIsToldApartAndCounted) {
     EXPECT_EQ(pump.finished(), protocol::FinishReason::kLength);
 }
 
+TEST(TokenPumpTest, GuessesOfEveryLegAreCounted) {
+    TokenPump pump(krill(), {});
+    const auto take = [&pump](std::uint64_t drafted, std::uint64_t accepted) {
+        port::GenerateFrame next = frame(ids("a"));
+        next.drafted = drafted;
+        next.accepted = accepted;
+        (void)pump.take(next);
+    };
+    take(2, 1);
+    take(5, 3);
+    take(0, 0);  // Another worker goes on, and counts from zero.
+    take(4, 4);
+    EXPECT_EQ(pump.usage().drafted, 9U);
+    EXPECT_EQ(pump.usage().accepted, 7U);
+}
+
 TEST(TokenPumpTest, ACharacterCutByTheEndBecomesAReplacementMark) {
     TokenPump pump(krill(), {});
     std::vector<TokenId> tokens;

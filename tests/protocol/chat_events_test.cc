@@ -60,10 +60,12 @@ TEST(ChatStreamTest, UsageComesWithoutChoices) {
     expect_json(ChatStream(kInfo).usage({.prompt_tokens = 10,
                                          .cached_tokens = 4,
                                          .completion_tokens = 5,
-                                         .reasoning_tokens = 2}),
+                                         .reasoning_tokens = 2,
+                                         .drafted = 4,
+                                         .accepted = 3}),
                 chunk(R"("choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,
         "total_tokens":15,"prompt_tokens_details":{"cached_tokens":4},
-        "completion_tokens_details":{"reasoning_tokens":2},"prompt_cache_hit_tokens":4,
+        "completion_tokens_details":{"reasoning_tokens":2,"drafted":4,"accepted":3},"prompt_cache_hit_tokens":4,
         "prompt_cache_miss_tokens":6})"));
 }
 
@@ -100,7 +102,7 @@ TEST(ChatBodyTest, IsTheFoldOfTheStream) {
         {"token":"r","logprob":-1,"bytes":[114]}]}]},"finish_reason":"stop"}],
         "usage":{"prompt_tokens":3,"completion_tokens":2,"total_tokens":5,
         "prompt_tokens_details":{"cached_tokens":0},
-        "completion_tokens_details":{"reasoning_tokens":1},"prompt_cache_hit_tokens":0,
+        "completion_tokens_details":{"reasoning_tokens":1,"drafted":0,"accepted":0},"prompt_cache_hit_tokens":0,
         "prompt_cache_miss_tokens":3}})");
 }
 
