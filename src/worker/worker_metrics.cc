@@ -35,6 +35,11 @@ WorkerMetrics::WorkerMetrics()
                                 {"result"})),
       drafts_accepted_(drafts_.with({"accepted"})),
       drafts_rejected_(drafts_.with({"rejected"})),
+      mtp_drafts_(registry_.counter("sluice_mtp_draft_tokens_total",
+                                    "Those of the guessed tokens that came from the MTP head",
+                                    {"result"})),
+      mtp_accepted_(mtp_drafts_.with({"accepted"})),
+      mtp_rejected_(mtp_drafts_.with({"rejected"})),
       step_seconds_(registry_
                         .histogram("sluice_engine_step_seconds", "Time of one step",
                                    metrics::latency_bounds())
@@ -56,6 +61,8 @@ void WorkerMetrics::on_step(const engine::StepReport& step) {
     decode_tokens_.add(static_cast<double>(step.decode_tokens));
     drafts_accepted_.add(static_cast<double>(step.accepted));
     drafts_rejected_.add(static_cast<double>(step.drafted - step.accepted));
+    mtp_accepted_.add(static_cast<double>(step.mtp_accepted));
+    mtp_rejected_.add(static_cast<double>(step.mtp_drafted - step.mtp_accepted));
     step_seconds_.observe(std::chrono::duration<double>(step.duration).count());
 }
 

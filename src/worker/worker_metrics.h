@@ -38,6 +38,9 @@ private:
     metrics::Family<metrics::Counter> drafts_;
     metrics::Counter drafts_accepted_;
     metrics::Counter drafts_rejected_;
+    metrics::Family<metrics::Counter> mtp_drafts_;
+    metrics::Counter mtp_accepted_;
+    metrics::Counter mtp_rejected_;
     metrics::Histogram step_seconds_;
     metrics::Gauge kv_bytes_;
     metrics::Counter kv_hits_;
