@@ -5,7 +5,8 @@ usage: bench/engine.py [--sluice build/sluice] [--llama FOLDER] [--threads 1,2] 
 
 FOLDER holds llama.cpp's llama-bench and llama-batched-bench (also: the environment variable
 LLAMA_BIN). Without it only Sluice's own speeds are printed. Passes are interleaved and medians
-count; let nothing else run. Speculation is off on both sides.
+count; let nothing else run. Speculation is off on both sides. A second table shows what it does
+for a question, and for the same question asked again later in the conversation.
 """
 import argparse
 import json
@@ -17,6 +18,7 @@ import sys
 PROMPT, DECODE, BATCH = 512, 128, 16
 # What is compared, in the order of the table.
 MEASURES = ("prompt", "decode 1", f"decode {BATCH}")
+KINDS = ("off", "lookup", "mtp", "auto")
 
 
 def json_lines(command):
@@ -33,6 +35,27 @@ def measure_sluice(program, model, threads):
     for row in rows:
         name = "prompt" if row["test"] == "prompt" else f"decode {row['batch']}"
         yield name, row["tokens_per_s"]
+
+
+def measure_speculation(program, model, threads):
+    rows = json_lines([program, "bench", "engine", "--model", model, "--threads", str(threads),
+                       "--prompt", "0", "--decode", str(DECODE), "--batch", "1", "--repeats", "5",
+                       "--speculation", ",".join(KINDS), "--json"])
+    return {(row["test"], row["speculation"]): row for row in rows if row["test"] != "decode"}
+
+
+def print_speculation(program, models, threads):
+    print(f"\n{'file':<20}{'threads':>8}{'measure':>12}{'speculation':>13}{'tokens/s':>12}"
+          f"{'ratio':>8}{'accepted':>10}")
+    for model in models:
+        for count in threads:
+            rows = measure_speculation(program, model, count)
+            for (test, kind), row in sorted(rows.items()):
+                drafted = row["drafted"]
+                accepted = f"{row['accepted'] / drafted:.0%}" if drafted else "-"
+                ratio = row["tokens_per_s"] / rows[test, "off"]["tokens_per_s"]
+                print(f"{os.path.basename(model):<20}{count:>8}{test:>12}{kind:>13}"
+                      f"{row['tokens_per_s']:>12.0f}{ratio:>8.2f}{accepted:>10}")
 
 
 def measure_llama(folder, model, threads):
@@ -80,6 +103,8 @@ def main():
                     theirs = statistics.median(speeds[model, threads, name, "theirs"])
                     line += f"{theirs:>12.0f}{ours / theirs:>8.2f}"
                 print(line)
+    print_speculation(options.sluice, options.models,
+                      [int(count) for count in options.threads.split(",")])
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "app/bench_conversation.h"
 #include "app/bench_engine.h"
 #include "app/command.h"
 #include "gateway/model_vocabulary.h"
@@ -22,15 +23,17 @@ struct Options {
 void print_row(const BenchEngineRow& row, bool json) {
     if (json) {
         print(fmt::format(
-            R"({{"test":"{}","threads":{},"batch":{},"tokens":{},"tokens_per_s":{:.1f},"slowest":{:.1f},"fastest":{:.1f},"multiply_add_share":{:.3f},"bandwidth_share":{:.3f}}})"
+            R"({{"test":"{}","threads":{},"batch":{},"tokens":{},"tokens_per_s":{:.1f},"slowest":{:.1f},"fastest":{:.1f},"multiply_add_share":{:.3f},"bandwidth_share":{:.3f},"speculation":"{}","drafted":{},"accepted":{}}})"
             "\n",
             row.test, row.threads, row.batch, row.tokens, row.tokens_per_s, row.slowest,
-            row.fastest, row.multiply_add_share, row.bandwidth_share));
+            row.fastest, row.multiply_add_share, row.bandwidth_share, row.speculation, row.drafted,
+            row.accepted));
     } else {
-        print(fmt::format("{:<8}{:>8}{:>8}{:>12.1f}{:>12.1f}{:>12.1f}{:>13.0f} %{:>10.0f} %\n",
-                          row.test, row.threads, row.batch, row.tokens_per_s, row.slowest,
-                          row.fastest, 100.0 * row.multiply_add_share,
-                          100.0 * row.bandwidth_share));
+        print(fmt::format(
+            "{:<10}{:>8}{:>8}{:>12.1f}{:>12.1f}{:>12.1f}{:>13.0f} %{:>10.0f} %{:>13}{:>10}{:>10}\n",
+            row.test, row.threads, row.batch, row.tokens_per_s, row.slowest, row.fastest,
+            100.0 * row.multiply_add_share, 100.0 * row.bandwidth_share, row.speculation,
+            row.drafted, row.accepted));
     }
     std::fflush(stdout);
 }
@@ -47,12 +50,18 @@ int run(const Options& options) {
             fmt::format("{} on {}, tokens/s: median, least and most of {}; shares of what this "
                         "machine was measured to do at most\n",
                         path->filename().string(), to_string(*target), options.bench.repeats));
-        print(fmt::format("{:<8}{:>8}{:>8}{:>12}{:>12}{:>12}{:>15}{:>12}\n", "test", "threads",
-                          "batch", "median", "least", "most", "multiply-adds", "bandwidth"));
+        print(fmt::format("{:<10}{:>8}{:>8}{:>12}{:>12}{:>12}{:>15}{:>12}{:>13}{:>10}{:>10}\n",
+                          "test", "threads", "batch", "median", "least", "most", "multiply-adds",
+                          "bandwidth", "speculation", "drafted", "accepted"));
     }
-    const auto done = bench_engine(
-        *model, options.bench, [&](const BenchEngineRow& row) { print_row(row, options.json); });
+    const auto on_row = [&](const BenchEngineRow& row) { print_row(row, options.json); };
+    const auto done = bench_engine(*model, options.bench, on_row);
     if (!done) return fail(kWrongUse, done.error());
+    if (options.bench.speculation.empty()) return kDone;
+    const auto questions = bench_questions(*path, **model);
+    if (!questions) return fail(kCannotStart, questions.error());
+    const auto spoken = bench_conversation(*model, *questions, options.bench, on_row);
+    if (!spoken) return fail(kWrongUse, spoken.error());
     return kDone;
 }
 
@@ -84,6 +93,13 @@ Run define_bench(CLI::App& command) {
         ->delimiter(',')
         ->check(CLI::Range(1, 4096))
         ->type_name("N,...");
+    engine
+        ->add_option("--speculation", options->bench.speculation,
+                     "Also a conversation that asks its first question again, decoded with each "
+                     "KIND: off, lookup, mtp, auto")
+        ->delimiter(',')
+        ->check(CLI::IsMember({"off", "lookup", "mtp", "auto"}))
+        ->type_name("KIND,...");
     engine->add_option("--repeats", options->bench.repeats, "Runs whose median counts")
         ->check(CLI::Range(1, 1000))
         ->type_name("N")

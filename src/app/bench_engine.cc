@@ -74,13 +74,6 @@ double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-void add_repeats(BenchEngineRow& row, std::vector<double> speeds) {
-    std::ranges::sort(speeds);
-    row.tokens_per_s = speeds[speeds.size() / 2];
-    row.slowest = speeds.front();
-    row.fastest = speeds.back();
-}
-
 // What share of the machine's limits a row reaches: `cost` is what `tokens` tokens need.
 void add_shares(BenchEngineRow& row, const engine::StepCost& cost, std::size_t tokens,
                 const tensor::MachinePeak& peak, tensor::WeightType weights) {
@@ -109,7 +102,7 @@ Result<BenchEngineRow> bench_prompt(const std::shared_ptr<const engine::Model>& 
             speeds.push_back(static_cast<double>(options.prompt) / seconds_since(start));
     }
     BenchEngineRow row{.test = "prompt", .threads = threads, .batch = 1, .tokens = options.prompt};
-    add_repeats(row, std::move(speeds));
+    row.add_repeats(std::move(speeds));
     add_shares(row, engine::prompt_cost(*model, options.prompt), options.prompt, peak,
                model->output().type());
     return row;
@@ -135,7 +128,7 @@ Result<BenchEngineRow> bench_decode(const std::shared_ptr<const engine::Model>& 
     }
     BenchEngineRow row{
         .test = "decode", .threads = threads, .batch = batch, .tokens = batch * options.decode};
-    add_repeats(row, std::move(speeds));
+    row.add_repeats(std::move(speeds));
     const double positions = kPrompt + static_cast<double>(options.decode) / 2.0;
     add_shares(row, engine::decode_cost(*model, batch, positions), batch, peak,
                model->output().type());
@@ -143,6 +136,14 @@ Result<BenchEngineRow> bench_decode(const std::shared_ptr<const engine::Model>& 
 }
 
 }  // namespace
+
+void BenchEngineRow::add_repeats(std::vector<double> speeds) {
+    if (speeds.empty()) return;
+    std::ranges::sort(speeds);
+    tokens_per_s = speeds[speeds.size() / 2];
+    slowest = speeds.front();
+    fastest = speeds.back();
+}
 
 Result<void> bench_engine(const std::shared_ptr<const engine::Model>& model,
                           const BenchEngineOptions& options,

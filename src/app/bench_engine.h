@@ -18,10 +18,12 @@ struct BenchEngineOptions {
     std::size_t decode = 128;              ///< Tokens that each sequence generates.
     std::vector<std::size_t> batch = {1};  ///< Sequences that generate together.
     std::size_t repeats = 5;               ///< The median of these counts.
+    /// Kinds of speculation for the conversation (bench_conversation.h); none skips it.
+    std::vector<std::string> speculation = {};
 };
 
 struct BenchEngineRow {
-    std::string test;  ///< "prompt" or "decode"
+    std::string test;  ///< "prompt", "decode", "ask" or "ask again"
     std::size_t threads = 1;
     std::size_t batch = 1;
     std::size_t tokens = 0;  ///< Per repeat, all sequences together.
@@ -32,6 +34,12 @@ struct BenchEngineRow {
     /// int8 each at its own peak, and bytes that a step must read. 1 is the machine's limit.
     double multiply_add_share = 0.0;
     double bandwidth_share = 0.0;
+    std::string speculation = "off";
+    std::uint64_t drafted = 0;  ///< Tokens that were guessed, in all repeats.
+    std::uint64_t accepted = 0;
+
+    /// Sets the speeds from those of the repeats.
+    void add_repeats(std::vector<double> speeds);
 };
 
 /// Runs every combination; `on_row` is called after each.
