@@ -35,6 +35,7 @@ std::vector<Request> requests() {
                                 greedy("again", repeating_prompt(), 40),
                                 sampled("drawn", repeating_prompt(45), 3),
                                 sampled("noise", long_prompt(70), 5)};
+    all[2].sampling.max_new_tokens = 24;
     for (Request& request : all) request.return_logprobs = true;
     return all;
 }
