@@ -39,11 +39,11 @@ TEST(TraceContextTest, WithoutATraceOneBegins) {
 
 TEST(TraceContextTest, AMalformedHeaderIsAsGoodAsNone) {
     const std::string zeros(32, '0');
-    for (const std::string& bad :
-         {std::string(), std::string("00"), header() + "-more", header("1"), header("zz"),
-          header("01", "ff"), header("01", "0G"), "00-" + zeros + "-00f067aa0ba902b7-01",
-          "00-" + std::string(kTrace) + "-0000000000000000-01",
-          "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", header("01", "01") + "x"}) {
+    for (const std::string& bad : std::vector<std::string>{
+             "", "00", header() + "-more", header("1"), header("zz"), header("01", "ff"),
+             header("01", "0G"), "00-" + zeros + "-00f067aa0ba902b7-01",
+             "00-" + std::string(kTrace) + "-0000000000000000-01",
+             "00-4BF92F3577B34DA6A3CE929D0E0E4736-00f067aa0ba902b7-01", header("01", "01") + "x"}) {
         const TraceContext context = continue_trace(bad);
         EXPECT_EQ(context.parent_id, "") << bad;
         EXPECT_NE(context.trace_id, kTrace) << bad;
