@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
+#include <cstdlib>
 #include <optional>
 #include <utility>
 
@@ -95,6 +96,9 @@ Result<std::string> call_admin(const AdminOptions& options, net::ClientRequest r
     const Result<std::string> url = admin_url(options);
     if (!url) return std::unexpected(url.error());
     request.url = *url + request.url;
+    // Not a flag: those are for everybody to see in the list of processes.
+    if (const char* const key = std::getenv("SLUICE_ADMIN_KEY"); key != nullptr && *key != '\0')
+        request.headers.set("Authorization", std::string("Bearer ") + key);
     Result<Answer> answer = call(std::move(request));
     if (!answer) {
         return std::unexpected(

@@ -27,7 +27,8 @@ void add_admin_options(CLI::App& verb, AdminOptions& options, const std::string&
 /// http://127.0.0.1:8081. Error `kInvalid` for a URL that is none.
 [[nodiscard]] Result<std::string> admin_url(const AdminOptions& options);
 
-/// Calls the admin address of `options`; `request.url` is a path ("/admin/status"). The body of a 2xx
+/// Calls the admin address of `options`, with the key in $SLUICE_ADMIN_KEY if it is set;
+/// `request.url` is a path ("/admin/status"). The body of a 2xx
 /// answer, or an error: what the gateway said is wrong with its place, `kUnavailable` with the
 /// address if nothing answers there, `kInvalid` for a URL that is none.
 [[nodiscard]] Result<std::string> call_admin(const AdminOptions& options,
