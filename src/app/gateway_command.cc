@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "app/admission_options.h"
 #include "app/command.h"
 #include "app/stable_pool.h"
 #include "base/log.h"
@@ -24,6 +25,7 @@ struct Options {
     std::optional<std::uint16_t> admin_port;
     std::optional<std::string> model;
     std::vector<std::string> workers;
+    std::string keys;
     bool json = false;
 };
 
@@ -59,6 +61,15 @@ gateway::GatewayProcessOptions process_options(const Options& options,
          .model = options.model.value_or(*pool.model),
          .thinking = *pool.thinking ? protocol::Thinking::kOn : protocol::Thinking::kOff,
          .urls = options.workers});
+    process.protection = {
+        .keys_file = options.keys.empty() ? config.gateway.keys->value_or("") : options.keys,
+        .open = config.gateway.open->has_value(),
+        .tls_certificate = config.gateway.tls_certificate->value_or(""),
+        .tls_key = config.gateway.tls_key->value_or(""),
+        .tls_admin = *config.gateway.tls_admin};
+    process.gateway.ca_file = config.gateway.ca_bundle->value_or("");
+    process.admission = admission_options(config);
+    process.gateway.headers_after = *config.gateway.headers_after;
     return process;
 }
 
@@ -98,6 +109,8 @@ Run define_gateway(CLI::App& command) {
         ->type_name("FILE");
     command.add_option("--worker", options->workers, "URL of an engine; may be given again")
         ->type_name("URL");
+    command.add_option("--keys", options->keys, "File of API keys, as `sluice ctl keys` makes it")
+        ->type_name("FILE");
     command.add_flag("--json", options->json, "Announce addresses as JSON, an object a line");
     return [options] { return run(*options); };
 }

@@ -91,6 +91,7 @@ std::vector<std::string> Supervisor::gateway_command() const {
                                      "--admin-port",
                                      port_of(gateway.admin, plan_.admin_port),
                                      "--json"};
+    if (!plan_.keys.empty()) argv.insert(argv.end(), {"--keys", plan_.keys});
     for (const Member& member : members_) {
         if (&member != &gateway) argv.insert(argv.end(), {"--worker", member.url});
     }

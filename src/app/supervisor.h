@@ -29,6 +29,7 @@ struct ServicePlan {
     std::string model = "krill";
     std::string threads = "auto";        ///< Of one worker, as the command line writes it.
     std::string speculation{};           ///< The same; empty: the engine's own choice.
+    std::string keys{};                  ///< File of API keys; empty: none.
     std::vector<std::string> workers{};  ///< A name for each engine; at least one.
     std::uint16_t port = 0;              ///< 0 takes a free one.
     std::uint16_t admin_port = 0;

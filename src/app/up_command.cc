@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "app/command.h"
+#include "app/key_file.h"
 #include "app/stable_pool.h"
 #include "app/state_folder.h"
 #include "app/supervisor.h"
@@ -20,6 +21,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/service_config.h"
+#include "gateway/access.h"
 
 namespace sluice::app {
 namespace {
@@ -58,10 +60,12 @@ std::string threads_of_each(const std::optional<std::int64_t>& configured, std::
     return std::to_string(std::max<std::int64_t>(1, std::thread::hardware_concurrency() / workers));
 }
 
-ServicePlan make_plan(const ServiceConfig& config, const Options& options) {
+ServicePlan make_plan(const ServiceConfig& config, const StateFolder& folder,
+                      const Options& options) {
     const PoolConfig& pool = stable_pool(config);
     ServicePlan plan{.config = options.config,
                      .model = options.model.empty() ? *pool.model : options.model,
+                     .keys = key_file_path(config, folder),
                      .port = config.gateway.listen->port,
                      .admin_port = config.gateway.admin->port};
     const std::int64_t workers = options.workers.value_or(*pool.workers);
@@ -157,8 +161,8 @@ int serve(ServiceConfig config, const StateFolder& folder, const Options& option
     }
 
     BackgroundWelcome welcome;
-    Supervisor supervisor(make_plan(config, options), make_events(*report, *lock, options, welcome),
-                          *signals);
+    Supervisor supervisor(make_plan(config, folder, options),
+                          make_events(*report, *lock, options, welcome), *signals);
     const ServiceEnd end = supervisor.run();
     if (!end.complaint.empty()) report->failed(end.complaint);
     return end.code;
@@ -184,11 +188,23 @@ int detach(const StateFolder& folder, const Options& options) {
     return Welcome(start.state, options.output(), stop_command(options)).run();
 }
 
+/// The gateway would refuse to start, again and again, and say why only in its log.
+Result<void> check_access(const ServiceConfig& config, const StateFolder& folder) {
+    const auto keys = gateway::KeyRing::load(key_file_path(config, folder));
+    if (!keys) return std::unexpected(keys.error());
+    const auto rules = gateway::access_rules(*config.gateway.listen, *config.gateway.admin,
+                                             config.gateway.open->has_value(), *keys);
+    if (!rules) return std::unexpected(rules.error());
+    return {};
+}
+
 int up(const Options& options) {
     auto config = read_config(options.config);
     if (!config) return fail_config(config.error());
     const Result<StateFolder> folder = StateFolder::find(options.state);
     if (!folder) return fail(kWrongUse, folder.error());
+    if (const auto safe = check_access(*config, *folder); !safe)
+        return fail(kCannotStart, safe.error());
     if (options.detach) return detach(*folder, options);
     return serve(std::move(*config), *folder, options);
 }

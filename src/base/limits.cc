@@ -36,7 +36,7 @@ constexpr auto kTable = std::to_array<Limit>({
     {"request.conversation", kConversationKeyBytes, "bytes", "the name is cut"},
     {"request.collected", kCollectedAnswerBytes, "bytes",
      "of an answer kept for comparison; the rest is not compared"},
-    {"request.queue", kQueuedRequests, "count", "503 queue_full with Retry-After"},
+    {"request.queue", kQueuedRequests, "count", "429 queue_full with Retry-After"},
     {"request.deadline", kRequestSeconds, "s", "504 deadline_exceeded"},
     {"keys.count", kApiKeys, "count", "no further key is made; file refused"},
     {"keys.file", kApiKeyFileBytes, "bytes", "file refused, the keys read before stay"},

@@ -52,7 +52,7 @@ inline constexpr std::size_t kTenants = 4'096;
 inline constexpr std::size_t kQueuedBytes = 1024UL * 1024 * 1024;
 inline constexpr std::size_t kQueuedOfTenant = 2'048;
 inline constexpr std::int64_t kPriorityMax = 8;
-inline constexpr std::int64_t kQueueWaitSeconds = 60;
+inline constexpr std::int64_t kQueueWaitSeconds = 120;
 inline constexpr std::int64_t kRetryAfterSeconds = 120;
 
 // Engine port

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "base/metrics.h"
 #include "gateway/inbound_request.h"
 #include "protocol/errors.h"
 
@@ -20,6 +21,7 @@ struct AdmissionVerdict {
     std::optional<std::chrono::seconds> retry_after;  ///< Told to a refused client.
     std::string tenant;
     std::string salt;
+    std::int32_t priority = 0;  ///< Of the tenant, for the engine; higher runs first.
     /// The client may choose its pool (x-sluice-pool).
     bool may_pin = false;
 };
@@ -38,6 +40,15 @@ public:
     using Decide = std::function<void(const AdmissionVerdict&)>;
 
     virtual ~AdmissionGate() = default;
+
+    /// Called once, before the first request. `room`: how many requests the workers hold together;
+    /// nullopt is any number.
+    virtual void attach(std::function<std::optional<std::size_t>()> room,
+                        metrics::Registry& registry) = 0;
+    /// There may be more room than there was.
+    virtual void room_changed() = 0;
+    /// Requests that wait for their verdict.
+    [[nodiscard]] virtual std::size_t waiting() const = 0;
 
     /// `decide` is called once, later or from inside, unless the ticket is destroyed before.
     /// `request` (its outline is read, its tenant not known) lives as long as the ticket.

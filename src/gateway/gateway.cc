@@ -21,8 +21,8 @@ constexpr std::size_t kPreparingThreads = 1;
 constexpr std::size_t kPreparingMax = 256;
 
 /// An error before there is a Generation to tell it.
-void refuse(net::HttpExchange& exchange, const protocol::ApiError& error) {
-    net::HttpHeaders headers;
+void refuse(net::HttpExchange& exchange, const protocol::ApiError& error,
+            net::HttpHeaders headers = {}) {
     if (std::string id = client_request_id(exchange.request()); !id.empty())
         headers.set("x-request-id", std::move(id));
     respond_error(exchange, error, headers);
@@ -39,13 +39,15 @@ std::string model_object(std::string_view name) {
 Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOptions options) {
     std::unique_ptr<Gateway> gateway(new Gateway(loop, std::move(options)));
     Gateway* self = gateway.get();
-    auto server = net::HttpServer::listen(
-        loop, self->options_.listen,
-        [self](const Exchange& exchange) { self->client_routes_.dispatch(exchange); });
+    auto server =
+        net::HttpServer::listen(loop, self->options_.listen, [self](const Exchange& exchange) {
+            if (self->let_in(exchange, Door::kClients)) self->client_routes_.dispatch(exchange);
+        });
     if (!server) return std::unexpected(server.error());
-    auto admin = net::HttpServer::listen(
-        loop, self->options_.admin,
-        [self](const Exchange& exchange) { self->admin_routes_.dispatch(exchange); });
+    auto admin =
+        net::HttpServer::listen(loop, self->options_.admin, [self](const Exchange& exchange) {
+            if (self->let_in(exchange, Door::kAdmins)) self->admin_routes_.dispatch(exchange);
+        });
     if (!admin) return std::unexpected(admin.error());
     gateway->server_ = std::move(*server);
     gateway->admin_ = std::move(*admin);
@@ -57,7 +59,7 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
     : loop_(loop),
       options_(std::move(options)),
       probe_(registry_),
-      client_(loop),
+      client_(loop, {.ca_file = options_.ca_file}),
       tasks_(kPreparingThreads, kPreparingMax) {
     add_pools();
     steering_ = options_.make_steering ? options_.make_steering(pools_)
@@ -68,6 +70,7 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
         .probe = probe_,
         .steering = *steering_,
         .admission = options_.admission.get(),
+        .headers_after = options_.headers_after,
         .observers = {},
         .beside_loop =
             [this](std::function<void()> work, std::function<void()> then) {
@@ -78,6 +81,7 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
         .on_done = [this](Generation& each) { on_done(each); }});
     for (const auto& observer : options_.observers) services_->observers.push_back(observer.get());
     add_routes();
+    if (options_.admission) options_.admission->attach([this] { return room(); }, registry_);
 }
 
 // Requests end before what they hold on to does.
@@ -131,11 +135,24 @@ void Gateway::add_routes() {
     });
 }
 
+bool Gateway::let_in(const Exchange& exchange, Door door) const {
+    const net::HttpRequest& request = exchange->request();
+    // Whoever watches over processes has no key, and learns nothing here but that one runs.
+    const bool everybodys = request.path == "/health" || request.path == "/ready";
+    if (options_.access == nullptr || everybodys) return true;
+    const auto caller =
+        door == Door::kClients ? options_.access->client(request) : options_.access->admin(request);
+    if (!caller) refuse(*exchange, caller.error(), {{"WWW-Authenticate", "Bearer"}});
+    return caller.has_value();
+}
+
 Result<InboundRequest> Gateway::read_request(Endpoint endpoint, const Exchange& exchange) const {
     const net::HttpRequest& request = exchange->request();
+    const auto patient = std::make_shared<PatientExchange>(loop_, exchange);
     InboundRequest inbound{
         .endpoint = endpoint,
-        .exchange = exchange,
+        .exchange = patient,
+        .patient = patient,
         .request_id = client_request_id(request),
         .deadline = options_.deadline,
         .pinned_pool = std::string(request.headers.find("x-sluice-pool").value_or(""))};
@@ -165,11 +182,19 @@ void Gateway::generate(Endpoint endpoint, const Exchange& exchange) {
     generation->start();
 }
 
+std::optional<std::size_t> Gateway::room() const {
+    if (!stable_->capacity()) return std::nullopt;
+    std::size_t room = 0;
+    for (const auto& pool : pools_) room += pool->capacity().value_or(0);
+    return room;
+}
+
 std::string Gateway::copy(const Generation& original, Pool& pool) {
     if (!pools_.any_ready(pool)) return {};
     InboundRequest request = original.request();
     request.role = RequestRole::kShadow;
     request.exchange = std::make_shared<CopiedExchange>(request.exchange);
+    request.patient = nullptr;
     const auto generation = std::make_shared<Generation>(*services_, std::move(request));
     live_.emplace(generation.get(), generation);
     generation->start_copy(original, pool);
@@ -208,6 +233,7 @@ void Gateway::on_pool_ready() {
     if (pools_.any_ready(*stable_))
         if (auto on_ready = std::exchange(options_.on_ready, nullptr)) on_ready();
     serve_queue();
+    if (options_.admission) options_.admission->room_changed();
 }
 
 void Gateway::serve_queue() {
@@ -284,6 +310,7 @@ void Gateway::handle_ready(const Exchange& exchange) {
 }
 
 void Gateway::handle_metrics(const Exchange& exchange) {
+    probe_.queue_depth(queued_requests());
     net::HttpResponse response = net::HttpResponse::text(200, registry_.text());
     response.headers.set("Content-Type", std::string(metrics::Registry::kContentType));
     exchange->respond(std::move(response));

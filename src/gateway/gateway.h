@@ -18,6 +18,7 @@
 #include "base/error.h"
 #include "base/metrics.h"
 #include "base/task_pool.h"
+#include "gateway/access.h"
 #include "gateway/generation.h"
 #include "gateway/native_pool.h"
 #include "gateway/pool_set.h"
@@ -36,11 +37,15 @@ struct GatewayOptions {
     std::string stable;  ///< Name of the pool that answers; empty is the first.
     std::size_t queue_max = limits::kQueuedRequests;
     std::chrono::milliseconds deadline = std::chrono::seconds(limits::kRequestSeconds);
+    std::string ca_file;  ///< Whose word https workers are believed on; empty: the system's.
+    std::shared_ptr<const Access> access;    ///< Null: everybody may ask for everything.
     std::function<void()> on_ready = [] {};  ///< Called once, when a worker can answer.
 
     /// Made once the pools exist; without it the stable pool answers everything.
     std::function<std::unique_ptr<Steering>(PoolSet& pools)> make_steering;
     std::shared_ptr<AdmissionGate> admission;
+    /// A stream that waits longer gets its head, and comments from then on.
+    std::chrono::milliseconds headers_after{2'000};
     std::vector<std::shared_ptr<RequestObserver>> observers;
 };
 
@@ -78,14 +83,25 @@ public:
     [[nodiscard]] const Generation* find(std::string_view id) const;
 
     [[nodiscard]] std::size_t live_requests() const { return live_.size(); }
-    [[nodiscard]] std::size_t queued_requests() const { return queue_.size(); }
+    [[nodiscard]] std::size_t queued_requests() const {
+        return queue_.size() + waiting_for_verdict();
+    }
     [[nodiscard]] metrics::Registry& metrics() { return registry_; }
 
 private:
     Gateway(net::EventLoop& loop, GatewayOptions options);
 
+    enum class Door : std::uint8_t { kClients, kAdmins };
+
     void add_pools();
     void add_routes();
+    /// Answers with 401 and returns false if this caller may not come here.
+    /// How many requests admission may let through at a time; nullopt is any number.
+    [[nodiscard]] std::optional<std::size_t> room() const;
+    [[nodiscard]] std::size_t waiting_for_verdict() const {
+        return options_.admission ? options_.admission->waiting() : 0;
+    }
+    [[nodiscard]] bool let_in(const Exchange& exchange, Door door) const;
     void handle_models(const Exchange& exchange);
     void handle_model(const Exchange& exchange, std::string_view name);
     void handle_ready(const Exchange& exchange);

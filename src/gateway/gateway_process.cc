@@ -10,6 +10,7 @@
 #include "checkpoint/gguf_file.h"
 #include "checkpoint/hyper_parameters.h"
 #include "gateway/model_vocabulary.h"
+#include "gateway/protection.h"
 
 namespace sluice::gateway {
 namespace {
@@ -17,7 +18,8 @@ namespace {
 std::string url_of(const net::HttpServerOptions& options, std::uint16_t port) {
     const bool v6 =
         options.address.find(':') != std::string::npos && options.address.front() != '[';
-    return fmt::format("http://{}{}{}:{}", v6 ? "[" : "", options.address, v6 ? "]" : "", port);
+    return fmt::format("{}://{}{}{}:{}", options.tls ? "https" : "http", v6 ? "[" : "",
+                       options.address, v6 ? "]" : "", port);
 }
 
 using Preparers =
@@ -57,7 +59,11 @@ Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& even
             {.name = setup.name, .urls = setup.urls, .preparer = *preparer});
     }
 
+    auto protection = Protection::load(options.protection, options.gateway);
+    if (!protection) return std::unexpected(protection.error());
     net::EventLoop loop;
+    options.gateway.admission =
+        std::make_shared<FairGate>(loop, options.gateway.access, std::move(options.admission));
     GatewayAddresses addresses;
     options.gateway.on_ready = [&] { events.on_ready(addresses); };
     auto gateway = Gateway::create(loop, options.gateway);
@@ -70,6 +76,7 @@ Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& even
         log::info("stopping; {} requests are running", (*gateway)->live_requests());
         (*gateway)->drain(options.grace, [&loop] { loop.stop(); });
     });
+    protection->watch(loop);
     events.on_listening(addresses);
     loop.run();
     return stopped_by;

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "gateway/fair_gate.h"
 #include "gateway/gateway.h"
+#include "gateway/protection.h"
 
 namespace sluice::gateway {
 
@@ -24,6 +26,8 @@ struct GatewayProcessOptions {
     GatewayOptions gateway;  ///< Its native pools come from `native`.
     std::vector<NativePoolSetup> native;
     std::chrono::milliseconds grace = std::chrono::seconds(30);
+    ProtectionOptions protection;
+    FairGateOptions admission;
 };
 
 struct GatewayAddresses {
@@ -37,7 +41,9 @@ struct GatewayEvents {
     std::function<void(const GatewayAddresses&)> on_ready;  ///< Once, when a worker can answer.
 };
 
-/// Runs until SIGTERM or SIGINT, then drains; returns the signal. A second signal doesn't wait.
+/// Runs until SIGTERM or SIGINT, then drains; returns the signal. A second signal doesn't wait. Keys
+/// and certificate are read again when their files change, and on SIGHUP. An error if others could
+/// reach an address that nothing protects.
 [[nodiscard]] Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& events);
 
 }  // namespace sluice::gateway

@@ -47,6 +47,10 @@ void Generation::start() {
     auto outline = protocol::read_outline(request_.body());
     if (!outline) return refuse(protocol::to_api_error(outline.error()));
     request_.outline = std::move(*outline);
+    if (request_.patient && request_.outline.stream) {
+        request_.patient->promise_stream({{"x-request-id", request_.request_id}},
+                                         services_.headers_after);
+    }
     if (!services_.steering.serves(request_.outline.model))
         return refuse(protocol::model_not_found(request_.outline.model));
     admit();
@@ -77,6 +81,7 @@ void Generation::on_verdict(const AdmissionVerdict& verdict) {
     if (progress_.over()) return;
     request_.tenant = verdict.tenant;
     request_.salt = verdict.salt;
+    request_.priority = verdict.priority;
     retry_after_ = verdict.retry_after;
     if (verdict.refused) return refuse(*verdict.refused);
     if (!verdict.may_pin) request_.pinned_pool.clear();

@@ -32,7 +32,8 @@ struct GenerationServices {
     PoolSet& pools;
     GatewayProbe& probe;
     Steering& steering;
-    AdmissionGate* admission = nullptr;  ///< Without one everybody is admitted.
+    AdmissionGate* admission = nullptr;         ///< Without one everybody is admitted.
+    std::chrono::milliseconds headers_after{};  ///< Then a stream that waits gets its head.
     std::vector<RequestObserver*> observers;
     /// Runs `work` beside the event loop and `then` on it; false if there is too much to do.
     std::function<bool(std::function<void()> work, std::function<void()> then)> beside_loop;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/request_class.h"
+#include "gateway/patient_exchange.h"
 #include "net/http_server.h"
 #include "protocol/request_outline.h"
 
@@ -17,14 +18,16 @@ enum class Endpoint : std::uint8_t { kChat, kCompletions };
 struct InboundRequest {
     Endpoint endpoint = Endpoint::kChat;
     std::shared_ptr<net::HttpExchange> exchange;
+    std::shared_ptr<PatientExchange> patient;  ///< The same one, while its client waits; or null.
     RequestRole role = RequestRole::kAnswer;
     std::string request_id;  ///< The client's name for it, or our own.
     std::chrono::milliseconds deadline{};
     std::string pinned_pool;  ///< x-sluice-pool, where the client may choose; else empty.
     protocol::RequestOutline outline;
-    std::string tenant;        ///< Known once it is admitted.
-    std::string salt;          ///< Keeps its prefix apart from other tenants'.
-    std::string conversation;  ///< protocol::conversation_key
+    std::string tenant;         ///< Known once it is admitted.
+    std::int32_t priority = 0;  ///< For the engine; higher runs first.
+    std::string salt;           ///< Keeps its prefix apart from other tenants'.
+    std::string conversation;   ///< protocol::conversation_key
 
     [[nodiscard]] const std::string& body() const { return exchange->request().body; }
 };

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "gateway/native_runner.h"
 
@@ -41,6 +42,17 @@ NativePool::NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& p
 const std::string& NativePool::engine() const {
     static const std::string kEngine = "native";
     return kEngine;
+}
+
+std::optional<std::size_t> NativePool::capacity() const {
+    std::size_t total = 0;
+    for (const Worker& worker : workers_) {
+        // A few more than run wait at the worker, so that a free place is taken in the next step. One
+        // that is gone keeps its room: what waits for its return is looked at, and may be refused.
+        const std::size_t running = worker.info ? worker.info->max_running : limits::kEngineRunning;
+        total += running + std::max<std::size_t>(1, running / 8);
+    }
+    return total;
 }
 
 void NativePool::start() {

@@ -40,6 +40,7 @@ public:
     }
     [[nodiscard]] routing::PoolIndex index() const override { return index_; }
     [[nodiscard]] dispatch::Rules rules() const override { return {}; }
+    [[nodiscard]] std::optional<std::size_t> capacity() const override;
     void start() override;
     [[nodiscard]] Prepared prepare(const InboundRequest& request) const override;
     [[nodiscard]] bool slow_to_prepare(const InboundRequest& request) const override;

@@ -82,6 +82,7 @@ port::GenerateRequest NativeRunner::port_request(std::uint32_t max_new_tokens) c
     request.top_logprobs_num = prepared_->options.top_logprobs;
     request.resume_output_ids.assign(pump_.journal().begin(), pump_.journal().end());
     request.salt = request_.salt;
+    request.priority = request_.priority;
     return request;
 }
 

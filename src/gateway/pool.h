@@ -61,6 +61,10 @@ public:
     [[nodiscard]] virtual routing::PoolIndex index() const = 0;
     [[nodiscard]] virtual dispatch::Rules rules() const = 0;
 
+    /// How many requests its workers keep busy with, as far as they have said so; nullopt if they
+    /// take as many as come.
+    [[nodiscard]] virtual std::optional<std::size_t> capacity() const { return std::nullopt; }
+
     /// Begins to watch the workers.
     virtual void start() = 0;
 

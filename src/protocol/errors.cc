@@ -28,7 +28,7 @@ Row row_of(ApiErrorCode code) {
         case ApiErrorCode::kPayloadTooLarge: return {"payload_too_large", 413, kRequest};
         case ApiErrorCode::kUnauthorized: return {"unauthorized", 401, "authentication_error"};
         case ApiErrorCode::kRateLimited: return {"rate_limited", 429, "rate_limit_error"};
-        case ApiErrorCode::kQueueFull: return {"queue_full", 503, kServer};
+        case ApiErrorCode::kQueueFull: return {"queue_full", 429, "rate_limit_error"};
         case ApiErrorCode::kDeadlineExceeded: return {"deadline_exceeded", 504, kServer};
         case ApiErrorCode::kUnsupported: return {"unsupported", 400, kRequest};
         case ApiErrorCode::kWorkerLost: return {"worker_lost", 502, kServer};

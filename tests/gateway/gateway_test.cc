@@ -397,7 +397,7 @@ TEST_F(GatewayTest, RequestsWaitForAWorkerUntilTheirDeadline) {
     const auto b = begin_send(second, "POST", "/v1/chat/completions", body(""));
     run_until([this] { return gateway->queued_requests() == 2; });
     const Reply third = chat("");
-    EXPECT_EQ(third.status, 503);
+    EXPECT_EQ(third.status, 429);
     EXPECT_EQ(third.json().at("error").at("code"), "queue_full");
     EXPECT_TRUE(third.headers.find("Retry-After").has_value());
     worker->ready = true;
