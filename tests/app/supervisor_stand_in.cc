@@ -38,6 +38,7 @@ struct Flags {
     std::vector<std::string> workers{};
     std::string threads{};
     std::string config{};
+    std::string keys{};
     bool json = false;
 };
 
@@ -129,6 +130,7 @@ int stand_in(int argc, char** argv) {
     app.get_subcommand("engine")->add_option("--threads", flags.threads)->required();
     app.get_subcommand("gateway")->add_option("--admin-port", flags.admin_port)->required();
     app.get_subcommand("gateway")->add_option("--worker", flags.workers)->required();
+    app.get_subcommand("gateway")->add_option("--keys", flags.keys);
     CLI11_PARSE(app, argc, argv);
     return run_stand_in(argv[1], flags);
 }
