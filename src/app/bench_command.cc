@@ -7,6 +7,7 @@
 
 #include "app/bench_conversation.h"
 #include "app/bench_engine.h"
+#include "app/bench_load.h"
 #include "app/command.h"
 #include "gateway/model_vocabulary.h"
 #include "tensor/target.h"
@@ -18,6 +19,7 @@ struct Options {
     std::string model = std::string(gateway::kBuiltInModel);
     BenchEngineOptions bench;
     bool json = false;
+    BenchLoadOptions load;
 };
 
 void print_row(const BenchEngineRow& row, bool json) {
@@ -105,7 +107,8 @@ Run define_bench(CLI::App& command) {
         ->type_name("N")
         ->capture_default_str();
     engine->add_flag("--json", options->json, "Print a JSON object a line");
-    return [options] { return run(*options); };
+    const CLI::App* load = define_bench_load(command, options->load);
+    return [options, load] { return load->parsed() ? bench_load(options->load) : run(*options); };
 }
 
 }  // namespace sluice::app

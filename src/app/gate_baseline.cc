@@ -8,6 +8,7 @@
 #include "app/command.h"
 #include "app/gate_ask.h"
 #include "app/gate_result.h"
+#include "app/text_file.h"
 #include "gates/baseline.h"
 
 namespace sluice::app {

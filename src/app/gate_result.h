@@ -4,7 +4,6 @@
 
 #include <string>
 
-#include "base/error.h"
 #include "gates/gate_report.h"
 
 namespace sluice::app {
@@ -14,8 +13,5 @@ namespace sluice::app {
 
 /// "2026-11-30T14:05:00Z"
 [[nodiscard]] std::string utc_now();
-
-[[nodiscard]] Result<std::string> read_text_file(const std::string& path);
-[[nodiscard]] Result<void> write_text_file(const std::string& path, const std::string& text);
 
 }  // namespace sluice::app

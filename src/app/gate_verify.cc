@@ -7,6 +7,7 @@
 #include "app/command.h"
 #include "app/gate_ask.h"
 #include "app/gate_result.h"
+#include "app/text_file.h"
 
 namespace sluice::app {
 namespace {

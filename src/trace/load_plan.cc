@@ -82,8 +82,6 @@ double stretch(const std::vector<TraceRequest>& requests, std::size_t count,
 
 }  // namespace
 
-std::string_view to_string(RequestKind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
-
 Result<std::vector<Shape>> parse_mix(std::string_view text) {
     if (text == "chat") text = kChat;
     if (text == "code") text = kCode;

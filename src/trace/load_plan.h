@@ -11,14 +11,10 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/request_class.h"
 #include "trace/trace.h"
 
 namespace sluice::trace {
-
-/// What kind of output a request asks for, as records and cards class it.
-enum class RequestKind : std::uint8_t { kText, kSeeded, kJsonSchema, kTools };
-
-[[nodiscard]] std::string_view to_string(RequestKind kind);
 
 /// One sort of request in a mix.
 struct Shape {
