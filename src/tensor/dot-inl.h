@@ -59,7 +59,7 @@ struct SdotDot {
     HWY_INLINE IntVec operator()(IntVec acc, IntVec weights, std::int32_t activations) const {
         const int8x16_t w = veorq_s8(vreinterpretq_s8_s32(weights.raw), vdupq_n_s8(-128));
         const int8x16_t a = vreinterpretq_s8_s32(vdupq_n_s32(activations));
-        asm(".arch_extension dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
+        asm(".arch armv8.2-a+crypto+dotprod\n\tsdot %0.4s, %1.16b, %2.16b"
             : "+w"(acc.raw)
             : "w"(w), "w"(a));
         return acc;
