@@ -151,7 +151,7 @@ std::vector<Kernel> all_kernels() {
     std::vector<Kernel> kernels;
     for (const WeightType type :
          {WeightType::kQ8_0, WeightType::kF16, WeightType::kBf16, WeightType::kF32})
-        for (const std::size_t rows : {1, 16, 64})
+        for (const std::size_t rows : {1, 4, 16, 64})
             kernels.push_back(matmul_kernel(type, rows, 256, 640));
     kernels.push_back(attention_kernel(4, 64, 32, 512));
     kernels.push_back(attention_kernel(3, 64, 32, 40));

@@ -19,7 +19,7 @@ if(SLUICE_SANITIZE)
 endif()
 
 find_program(MOLD_PROGRAM mold)
-if(MOLD_PROGRAM)
+if(MOLD_PROGRAM AND NOT CMAKE_CROSSCOMPILING)  # GCC's cross linker is looked for under other names.
     add_link_options(-fuse-ld=mold)
 endif()
 

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "tensor/dot-inl.h"
 #include "tensor/math-inl.h"
@@ -40,6 +41,7 @@ namespace sluice::tensor::HWY_NAMESPACE {
 inline constexpr std::size_t kVectors = kPanelOutputs / kLanes;  // per panel
 inline constexpr std::size_t kRowsTile = HWY_CAP_GE512 ? 8 : 4;
 inline constexpr std::size_t kPanelsTile = HWY_CAP_GE512 ? 2 : 1;
+inline constexpr std::size_t kPanelsFewRows = 2 * kPanelsTile;
 inline constexpr std::size_t kPanelsOneRow = HWY_CAP_GE512 ? 8 : 4;  // hides the chain's latency
 
 HWY_INLINE FloatVec load_weight(const float* from) { return hn::Load(Floats(), from); }
@@ -101,37 +103,51 @@ HWY_INLINE void float_tile(const Weight* weights, const float* x, float* y,
                         shape.outputs - output - p * kPanelOutputs);
 }
 
-// Calls tile<rows, panels>(first row, first panel) until range and rows are covered.
-template <class Tile>
+// Calls tile<rows, kPanels>(first row, panel) until all rows of these panels are covered, with at most
+// kRows rows a tile.
+template <std::size_t kRows, std::size_t kPanels, class Tile>
+HWY_INLINE void for_all_rows(std::size_t rows, std::size_t panel, const Tile& tile) {
+    std::size_t row = 0;
+    for (; row + kRows <= rows; row += kRows) tile.template operator()<kRows, kPanels>(row, panel);
+    if constexpr (kRows > 4) {
+        if (row + 4 <= rows) {
+            tile.template operator()<4, kPanels>(row, panel);
+            row += 4;
+        }
+    }
+    if constexpr (kRows > 2) {
+        if (row + 2 <= rows) {
+            tile.template operator()<2, kPanels>(row, panel);
+            row += 2;
+        }
+    }
+    if constexpr (kRows > 1) {
+        if (row < rows) tile.template operator()<1, kPanels>(row, panel);
+    }
+}
+
+// Calls tile<rows, panels>(first row, first panel) until range and rows are covered. Few rows take more
+// panels at a time, because it needs many chains at once to hide the latency of each; where there are
+// registers for it, many rows do so, too, unless kWidens: widening a weight pays with eight rows.
+template <bool kWidens, class Tile>
 HWY_INLINE void for_each_tile(const MatmulShape& shape, PanelRange range, const Tile& tile) {
     std::size_t panel = range.begin;
     if (shape.rows == 1) {
         for (; panel + kPanelsOneRow <= range.end; panel += kPanelsOneRow)
             tile.template operator()<1, kPanelsOneRow>(0, panel);
+    } else if (shape.rows < kRowsTile || (HWY_CAP_GE512 && !kWidens)) {
+        for (; panel + kPanelsFewRows <= range.end; panel += kPanelsFewRows)
+            for_all_rows<kRowsTile / 2, kPanelsFewRows>(shape.rows, panel, tile);
     }
-    for (; panel < range.end;) {
-        const bool full = panel + kPanelsTile <= range.end;
-        std::size_t row = 0;
-        if (full) {
-            for (; row + kRowsTile <= shape.rows; row += kRowsTile)
-                tile.template operator()<kRowsTile, kPanelsTile>(row, panel);
-            for (; row + 2 <= shape.rows; row += 2)
-                tile.template operator()<2, kPanelsTile>(row, panel);
-            for (; row < shape.rows; ++row) tile.template operator()<1, kPanelsTile>(row, panel);
-            panel += kPanelsTile;
-        } else {
-            for (; row + kRowsTile <= shape.rows; row += kRowsTile)
-                tile.template operator()<kRowsTile, 1>(row, panel);
-            for (; row < shape.rows; ++row) tile.template operator()<1, 1>(row, panel);
-            ++panel;
-        }
-    }
+    for (; panel + kPanelsTile <= range.end; panel += kPanelsTile)
+        for_all_rows<kRowsTile, kPanelsTile>(shape.rows, panel, tile);
+    for (; panel < range.end; ++panel) for_all_rows<kRowsTile, 1>(shape.rows, panel, tile);
 }
 
 template <class Weight>
 HWY_INLINE void matmul_float(const PackedMatrix& weights, const float* x, float* y,
                              const MatmulShape& shape, PanelRange range) {
-    for_each_tile(
+    for_each_tile<!std::is_same_v<Weight, float>>(
         shape, range,
         [&]<std::size_t kRows, std::size_t kPanels>(std::size_t row, std::size_t panel) HWY_ATTR {
             float_tile<Weight, kRows, kPanels>(weights.panel<Weight>(panel),
@@ -227,7 +243,7 @@ HWY_INLINE void q8_tile(const Dot& dot, const PackedMatrix& weights, std::size_t
 template <class Dot>
 HWY_INLINE void matmul_q8_with(const PackedMatrix& weights, const QuantizedView& x, float* y,
                                const MatmulShape& shape, PanelRange range) {
-    for_each_tile(
+    for_each_tile<false>(
         shape, range,
         [&]<std::size_t kRows, std::size_t kPanels>(std::size_t row, std::size_t panel)
             HWY_ATTR { q8_tile<Dot, kRows, kPanels>(Dot(), weights, panel, x, row, y, shape); });
