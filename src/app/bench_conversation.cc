@@ -62,21 +62,40 @@ void append_turn(std::vector<TokenId>& conversation, const std::vector<TokenId>&
     conversation.insert(conversation.end(), question.begin() + 1, question.end());
 }
 
-Result<void> converse(engine::Engine& engine, const BenchQuestions& questions, std::size_t most,
-                      Turns& first, Turns& again) {
-    std::vector<TokenId> conversation = questions.first;
-    const auto asked = answer(engine, conversation, most);
-    if (!asked) return std::unexpected(asked.error());
-    append_turn(conversation, asked->tokens, questions.second);
-    const auto between = answer(engine, conversation, most);
-    if (!between) return std::unexpected(between.error());
-    append_turn(conversation, between->tokens, questions.first);
-    const auto repeated = answer(engine, conversation, most);
-    if (!repeated) return std::unexpected(repeated.error());
-    first.add(*asked);
-    again.add(*repeated);
-    return {};
-}
+/// One kind of speculation, and what was measured of it.
+struct Speaker {
+    std::string kind;
+    std::unique_ptr<engine::Engine> engine;
+    Turns first{};
+    Turns again{};
+
+    static Result<Speaker> create(const std::shared_ptr<const engine::Model>& model,
+                                  std::size_t threads, const std::string& kind) {
+        const auto speculation = parse_speculation(kind);
+        if (!speculation) return std::unexpected(speculation.error());
+        engine::EngineOptions options;
+        options.threads = threads;
+        options.speculation = *speculation;
+        auto engine = engine::Engine::create(model, std::move(options));
+        if (!engine) return std::unexpected(engine.error());
+        return Speaker{.kind = kind, .engine = std::move(*engine)};
+    }
+
+    Result<void> converse(const BenchQuestions& questions, std::size_t most) {
+        std::vector<TokenId> conversation = questions.first;
+        const auto asked = answer(*engine, conversation, most);
+        if (!asked) return std::unexpected(asked.error());
+        append_turn(conversation, asked->tokens, questions.second);
+        const auto between = answer(*engine, conversation, most);
+        if (!between) return std::unexpected(between.error());
+        append_turn(conversation, between->tokens, questions.first);
+        const auto repeated = answer(*engine, conversation, most);
+        if (!repeated) return std::unexpected(repeated.error());
+        first.add(*asked);
+        again.add(*repeated);
+        return {};
+    }
+};
 
 BenchEngineRow row_of(std::string_view test, std::size_t threads, const std::string& speculation,
                       Turns turns) {
@@ -112,25 +131,23 @@ Result<void> bench_conversation(const std::shared_ptr<const engine::Model>& mode
                                 const BenchQuestions& questions, const BenchEngineOptions& options,
                                 const std::function<void(const BenchEngineRow&)>& on_row) {
     for (const std::size_t threads : options.threads) {
+        std::vector<Speaker> speakers;
         for (const std::string& name : options.speculation) {
-            const auto speculation = parse_speculation(name);
-            if (!speculation) return std::unexpected(speculation.error());
-            engine::EngineOptions made;
-            made.threads = threads;
-            made.speculation = *speculation;
-            const auto engine = engine::Engine::create(model, std::move(made));
-            if (!engine) return std::unexpected(engine.error());
-            Turns first;
-            Turns again;
-            Turns cold;  // The first conversation touches memory, and `auto` measures.
-            for (std::size_t repeat = 0; repeat <= options.repeats; ++repeat) {
-                auto done = repeat == 0
-                                ? converse(**engine, questions, options.decode, cold, cold)
-                                : converse(**engine, questions, options.decode, first, again);
-                if (!done) return done;
+            auto speaker = Speaker::create(model, threads, name);
+            if (!speaker) return std::unexpected(speaker.error());
+            speakers.push_back(std::move(*speaker));
+        }
+        // In turns, so that a machine that slows down does so for all. The first conversation touches
+        // memory, and `auto` measures.
+        for (std::size_t repeat = 0; repeat <= options.repeats; ++repeat) {
+            for (Speaker& speaker : speakers) {
+                if (repeat == 1) speaker.first = speaker.again = {};
+                if (auto done = speaker.converse(questions, options.decode); !done) return done;
             }
-            on_row(row_of("ask", threads, name, std::move(first)));
-            on_row(row_of("ask again", threads, name, std::move(again)));
+        }
+        for (Speaker& speaker : speakers) {
+            on_row(row_of("ask", threads, speaker.kind, std::move(speaker.first)));
+            on_row(row_of("ask again", threads, speaker.kind, std::move(speaker.again)));
         }
     }
     return {};
