@@ -86,7 +86,7 @@ DraftPolicy::Lengths DraftPolicy::alternative(const Load& load, Lengths best) co
 }
 
 std::size_t DraftPolicy::head_length() const {
-    constexpr double kLeast = 0.5;
+    constexpr double kLeast = 0.6;
     std::size_t length = 0;
     double all_right = 1.0;
     while (length < MtpDrafter::kDraftMax && (all_right *= head_acceptance_[length].mean) >= kLeast)

@@ -70,8 +70,8 @@ private:
     std::size_t tries_left_ = 0;
     bool tries_plain_ = false;
 
-    static constexpr std::size_t kTryEvery = 256;
-    static constexpr std::size_t kTrySteps = 4;
+    static constexpr std::size_t kTryEvery = 64;
+    static constexpr std::size_t kTrySteps = 2;
     static constexpr std::size_t kTryUnmeasuredEvery = 8;
 };
 

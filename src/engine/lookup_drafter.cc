@@ -33,20 +33,25 @@ std::span<const TokenId> LookupDrafter::draft(std::span<const TokenId> tokens, s
 }
 
 void LookupDrafter::learn(std::span<const TokenId> tokens) {
-    constexpr double kWeight = 1.0 / 8;
     const std::size_t known = std::min(guessed_, tokens.size() - guess_at_);
     std::size_t right = 0;
     while (right < known && tokens[guess_at_ + right] == tokens[guess_from_ + right]) {
-        acceptance_ += kWeight * (1.0 - acceptance_);
+        count(1.0);
         ++right;
     }
     if (right < known) {
-        acceptance_ -= kWeight * acceptance_;
+        count(0.0);
         length_ = right + 1;
     } else if (known > 0 && known == guessed_) {
         length_ = std::min(kDraftMax, length_ * 2);
     }
     guessed_ = 0;
+}
+
+void LookupDrafter::count(double right) {
+    constexpr std::size_t kSamplesMax = 8;
+    samples_ = std::min(samples_ + 1, kSamplesMax);
+    acceptance_ += (right - acceptance_) / static_cast<double>(samples_);
 }
 
 }  // namespace sluice::engine

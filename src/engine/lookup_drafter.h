@@ -33,6 +33,7 @@ private:
         1024;  ///< Tokens expected beyond those of the first call.
 
     void learn(std::span<const TokenId> tokens);
+    void count(double right);
     [[nodiscard]] std::uint32_t& place(std::span<const TokenId> run);
 
     /// Where the tokens after each run of kContext tokens begin, 0 for none. Runs that meet in an entry
@@ -40,7 +41,8 @@ private:
     std::vector<std::uint32_t> places_;
     std::size_t indexed_ = 0;  ///< Runs that end at or before this place are in places_.
     std::size_t length_ = 4;   ///< Good guesses get longer, bad ones shorter.
-    double acceptance_ = 0.6;
+    double acceptance_ = 0.7;  ///< A running mean; what it starts from counts as two samples.
+    std::size_t samples_ = 2;
     // The last guess: the tokens from `guess_from_` on may follow those before `guess_at_`.
     std::size_t guess_from_ = 0;
     std::size_t guess_at_ = 0;
