@@ -17,6 +17,7 @@
 #include "app/stable_pool.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "base/units.h"
 #include "base/version.h"
 #include "gateway/model_vocabulary.h"
 #include "tensor/target.h"
@@ -31,6 +32,7 @@ struct Options {
     std::string address = "127.0.0.1";
     std::uint16_t port = 0;
     std::optional<std::string> threads;
+    std::optional<std::string> step_time;
     std::string speculation = "auto";
     std::size_t running = engine::EngineOptions{}.running_max;
     std::size_t pool_tokens = engine::EngineOptions{}.pool_tokens;
@@ -59,6 +61,14 @@ Result<std::size_t> threads_of(const Options& options, const PoolConfig& pool) {
     return parse_threads("auto");
 }
 
+Result<std::chrono::milliseconds> step_time_of(const Options& options, const PoolConfig& pool) {
+    if (!options.step_time) return *pool.step_time;
+    auto time = parse_duration(*options.step_time);
+    if (time && time->count() >= 1 && time->count() <= kStepTimeMost.count()) return time;
+    return std::unexpected(Error::invalid(
+        fmt::format("must be from 1ms to {}ms", kStepTimeMost.count()), "--step-time"));
+}
+
 /// Tokens go in and out of an engine, so a model without a tokenizer runs too.
 std::string tokenizer_digest(const std::filesystem::path& model) {
     const auto tokenizer = gateway::load_tokenizer(model);
@@ -68,7 +78,7 @@ std::string tokenizer_digest(const std::filesystem::path& model) {
 }
 
 int serve(const Options& options, const std::filesystem::path& model, std::size_t threads,
-          engine::Speculation speculation) {
+          std::chrono::milliseconds step_time, engine::Speculation speculation) {
     const bool json = options.json;
     const std::string& address = options.address;
     worker::WorkerOptions worker;
@@ -77,6 +87,7 @@ int serve(const Options& options, const std::filesystem::path& model, std::size_
     worker.port = options.port;
     worker.engine.threads = threads;
     worker.engine.speculation = speculation;
+    worker.engine.step_time = step_time;
     worker.engine.running_max = options.running;
     worker.engine.pool_tokens = options.pool_tokens;
     worker.engine.step_tokens = std::max(worker.engine.step_tokens, options.running);
@@ -106,11 +117,13 @@ int run(const Options& options) {
     const PoolConfig& pool = stable_pool(*config);
     const auto threads = threads_of(options, pool);
     if (!threads) return fail(kWrongUse, threads.error());
+    const auto step_time = step_time_of(options, pool);
+    if (!step_time) return fail(kWrongUse, step_time.error());
     const auto speculation = parse_speculation(options.speculation);
     if (!speculation) return fail(kWrongUse, speculation.error());
     const auto model = gateway::find_model(options.model.value_or(*pool.model));
     if (!model) return fail(kCannotStart, model.error());
-    return serve(options, *model, *threads, *speculation);
+    return serve(options, *model, *threads, *step_time, *speculation);
 }
 
 }  // namespace
@@ -134,6 +147,10 @@ Run define_engine(CLI::App& command) {
         ->capture_default_str();
     command.add_option("--threads", options->threads, "Threads that compute: a number, or auto")
         ->type_name("N");
+    command
+        .add_option("--step-time", options->step_time,
+                    "Longest that prompts may hold answers up, as in 50ms; changes no token")
+        ->type_name("TIME");
     command
         .add_option("--running", options->running,
                     "Most requests that are computed at once; further ones wait")

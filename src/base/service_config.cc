@@ -67,6 +67,8 @@ void visit_pool(Pool& pool, Visitor&& visit) {
     visit("workers", pool.workers, 1, "engine processes", Range{1, limits::kConfigWorkers});
     visit("threads", pool.threads, std::nullopt, "of each worker",
           Range{1, limits::kConfigThreads});
+    visit("step_time", pool.step_time, std::chrono::milliseconds(50),
+          "prompts hold answers up no longer");
     visit("thinking", pool.thinking, false, "whether answers think unless the request says");
     visit("price.hour", pool.price_hour, 0.0, "of the whole pool; for cost per success");
 }
@@ -147,6 +149,13 @@ private:
     }
     static std::optional<double> get(Table& table, std::string_view key, double, Range) {
         return table.number(key, 0.0);
+    }
+    static std::optional<std::chrono::milliseconds> get(Table& table, std::string_view key,
+                                                        std::chrono::milliseconds, Range) {
+        const std::optional<std::chrono::milliseconds> time = table.duration(key);
+        if (!time || (time->count() >= 1 && time->count() <= kStepTimeMost.count())) return time;
+        table.reject(key, fmt::format("must be from 1ms to {}ms", kStepTimeMost.count()));
+        return std::nullopt;
     }
     static std::optional<std::optional<std::int64_t>> get(Table& table, std::string_view key,
                                                           std::optional<std::int64_t>,
@@ -347,6 +356,9 @@ std::string literal(std::string_view value) {
     return text + '"';
 }
 std::string literal(const HostPort& value) { return literal(std::string_view(to_string(value))); }
+std::string literal(std::chrono::milliseconds value) {
+    return literal(std::string_view(format_duration(value)));
+}
 std::string literal(const std::optional<std::int64_t>& value) {
     return value ? literal(*value) : "\"auto\"";
 }

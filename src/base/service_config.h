@@ -39,14 +39,18 @@ struct GatewayConfig {
 
 inline constexpr std::string_view kOpenToAnyone = "anyone may use this";
 
+inline constexpr std::chrono::milliseconds kStepTimeMost{10'000};
+
 struct PoolConfig {
     Setting<std::string> name;
     Setting<std::string> engine;  ///< "native"; more kinds follow.
     Setting<std::string> model;   ///< A GGUF file, or "krill".
     Setting<std::int64_t> workers;
     Setting<std::optional<std::int64_t>> threads;  ///< Of one worker; nullopt is "auto".
-    Setting<bool> thinking;                        ///< Whether answers think unless asked not to.
-    Setting<double> price_hour;                    ///< Of the whole pool, in any one currency.
+    /// The longest that a step may be predicted to take while some request generates.
+    Setting<std::chrono::milliseconds> step_time;
+    Setting<bool> thinking;      ///< Whether answers think unless asked not to.
+    Setting<double> price_hour;  ///< Of the whole pool, in any one currency.
 };
 
 struct TenantConfig {

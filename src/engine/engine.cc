@@ -45,6 +45,9 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
         return bad("step_tokens", options.step_tokens, "must be at least running_max");
     if (options.prefill_chunk < 1)
         return bad("prefill_chunk", options.prefill_chunk, "must be at least 1");
+    if (options.step_time.count() < 1)
+        return bad("step_time", static_cast<std::size_t>(options.step_time.count()),
+                   "must be at least 1 ms");
     if (options.pool_tokens < kBlockTokens || options.pool_tokens > (std::size_t{1} << 32))
         return bad("pool_tokens", options.pool_tokens, "must be 64 to 2^32");
     if (auto exact = tensor::self_test(); !exact) return std::unexpected(exact.error());
@@ -77,9 +80,13 @@ Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool
                 .salt = {}},
       team_(options_.threads),
       pool_(std::move(pool)),
-      scheduler_(pool_, {.running_max = options_.running_max,
-                         .step_tokens = options_.step_tokens,
-                         .prefill_chunk = options_.prefill_chunk}),
+      cost_(model_->parameters()),
+      scheduler_(pool_,
+                 {.running_max = options_.running_max,
+                  .step_tokens = options_.step_tokens,
+                  .prefill_chunk = options_.prefill_chunk,
+                  .step_time = options_.step_time},
+                 cost_),
       forward_(model_, team_, options_.step_tokens),
       scratch_(model_->parameters().vocabulary) {
     if (model_->parameters().eos) end_tokens_.push_back(*model_->parameters().eos);
@@ -155,6 +162,7 @@ Result<void> Engine::submit(Request request, OutputSink sink) {
     // What grows in a step gets its memory here.
     sequence->blocks.reserve(most_blocks);
     sequence->keys.reserve(most_blocks);
+    sequence->name_blocks((sequence->tokens.size() - 1) / kBlockTokens, kBlockTokens);
     sequence->draft.reserve(LookupDrafter::kDraftMax);
     sequence->progress.tokens.reserve(LookupDrafter::kDraftMax + 1);
     if (sequence->request.return_logprobs)
@@ -175,6 +183,7 @@ Result<void> Engine::submit(Request request, OutputSink sink) {
         commands_.push_back({.sequence = std::move(sequence), .id = {}});
     }
     wake_.notify_one();
+    prepare_next_step();
     return {};
 }
 
@@ -237,6 +246,30 @@ void Engine::take_commands() {
     taken_.clear();
 }
 
+// A computing step uses the pool's pages and its own sequences; neither a place in the queue nor a
+// holder more of a block concerns it. Aborts wait, because they give away what it uses.
+void Engine::prepare_next_step() {
+    const std::unique_lock preparing(preparing_, std::try_to_lock);
+    if (!preparing || !computing_) return;
+    const std::lock_guard lock(mutex_);
+    std::vector<Command> aborts;
+    for (Command& command : commands_) {
+        if (!command.sequence) {
+            aborts.push_back(std::move(command));
+            continue;
+        }
+        scheduler_.add(std::move(command.sequence));
+        ++prepared_;
+    }
+    commands_.swap(aborts);
+    scheduler_.admit();
+}
+
+void Engine::set_computing(bool computing) {
+    const std::lock_guard preparing(preparing_);
+    computing_ = computing;
+}
+
 bool Engine::step() {
     take_commands();
     speculator_->propose(scheduler_);
@@ -288,11 +321,13 @@ void Engine::compute(std::span<const StepPart> parts) {
         known_.push_back(sequence.tokens.size());
         add_rows(part);
     }
+    set_computing(true);
     forward_.run(batch_, pool_, [&](std::size_t row, std::span<float> logits) {
         const BatchRow& at = batch_.rows[row];
         on_logits(*parts[at.sequence].sequence, at.position, logits);
         ++report.sampled_tokens;
     });
+    set_computing(false);
     std::size_t row = 0;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         Sequence& sequence = *parts[i].sequence;
@@ -317,6 +352,7 @@ void Engine::compute(std::span<const StepPart> parts) {
     }
     report.duration = std::chrono::steady_clock::now() - started;
     if (report.prefill_tokens == 0) speculator_->step_took(batch_.rows.size(), report.duration);
+    cost_.learn(scheduler_.work(), report.duration);
     if (options_.on_step) options_.on_step(report);
 }
 
@@ -413,7 +449,8 @@ void Engine::publish_stats() {
               .cached_tokens = scheduler_.cached_tokens(),
               .evictions = pool_.evictions(),
               .preemptions = scheduler_.preemptions(),
-              .steps = steps_};
+              .steps = steps_,
+              .prepared = prepared_};
 }
 
 EngineStats Engine::stats() const {

@@ -2,7 +2,9 @@
 
 // The native engine: an in-process API without sockets. Requests go in, outputs come back through
 // each request's sink after every step. One thread computes; `submit` and `abort` may be called from
-// any thread and take effect between two steps.
+// any thread. What a request needs before its first step is done by its caller: checks, the names of
+// its blocks and, while a step computes, its place and its cached prefix in the next one. Aborts take
+// effect between two steps.
 //
 // The tokens of a request depend on its input, its parameters, its seed and the model alone
 // (docs/exactness.md).
@@ -27,6 +29,7 @@
 #include "engine/request.h"
 #include "engine/scheduler.h"
 #include "engine/speculator.h"
+#include "engine/step_forecast.h"
 
 namespace sluice::engine {
 
@@ -49,7 +52,9 @@ struct EngineOptions {
     std::size_t running_max = limits::kEngineRunning;
     std::size_t waiting_max = limits::kEngineWaiting;
     std::size_t step_tokens = 512;
-    std::size_t prefill_chunk = 256;
+    std::size_t prefill_chunk = 512;  ///< Most prompt tokens of one sequence in a step.
+    /// The longest that a step may be predicted to take while some sequence decodes.
+    std::chrono::milliseconds step_time{50};
     Speculation speculation = Speculation::kOff;
     /// For tests: takes guesses for picks, unchecked. What compares tokens must notice.
     bool trust_guesses = false;
@@ -67,6 +72,8 @@ struct EngineStats {
     std::uint64_t evictions = 0;
     std::uint64_t preemptions = 0;
     std::uint64_t steps = 0;
+    std::uint64_t prepared =
+        0;  ///< Requests that came while a step computed, and were queued then.
 };
 
 class Engine {
@@ -112,6 +119,9 @@ private:
     Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool);
     [[nodiscard]] Result<void> check(const Request& request) const;
     void take_commands();
+    /// Queues what was submitted, on the caller's thread, if a step computes just now.
+    void prepare_next_step();
+    void set_computing(bool computing);
     void add_rows(const StepPart& part);
     void compute(std::span<const StepPart> parts);
     void on_logits(Sequence& sequence, std::size_t position, std::span<float> logits);
@@ -127,6 +137,7 @@ private:
     std::vector<TokenId> end_tokens_;
     ThreadTeam team_;
     KvPool pool_;
+    StepForecast cost_;
     Scheduler scheduler_;
     Forward forward_;
     std::unique_ptr<Speculator> speculator_;
@@ -136,6 +147,13 @@ private:
     std::uint64_t arrivals_ = 0;
     std::uint64_t steps_ = 0;
 
+    /// Held while the scheduler is used beside a step that computes. The engine's thread uses it
+    /// outside of that time alone, so it needs no lock then.
+    std::mutex preparing_;
+    bool computing_ = false;      ///< Under preparing_.
+    std::uint64_t prepared_ = 0;  ///< Under preparing_.
+
+    /// Taken after preparing_ where both are.
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::vector<Command> commands_;

@@ -8,10 +8,12 @@
 
 namespace sluice::engine {
 
-Scheduler::Scheduler(KvPool& pool, const Limits& limits) : pool_(pool), limits_(limits) {
+Scheduler::Scheduler(KvPool& pool, const Limits& limits, const StepForecast& cost)
+    : pool_(pool), limits_(limits), cost_(cost) {
     SLUICE_ASSERT(limits.running_max > 0 && limits.step_tokens >= limits.running_max);
     running_.reserve(limits.running_max);
     parts_.reserve(limits.running_max);
+    prefills_.reserve(limits.running_max);
 }
 
 Scheduler::~Scheduler() {
@@ -52,16 +54,6 @@ std::size_t Scheduler::blocks_for(std::size_t tokens) const {
     return (tokens + size - 1) / size;
 }
 
-void Scheduler::extend_keys(Sequence& sequence, std::size_t full_blocks) const {
-    const std::size_t size = pool_.shape().block_tokens;
-    while (sequence.keys.size() < full_blocks) {
-        const std::size_t block = sequence.keys.size();
-        const kv::BlockKey& parent = block == 0 ? sequence.root : sequence.keys.back();
-        sequence.keys.push_back(
-            kv::child_key(parent, std::span(sequence.tokens).subspan(block * size, size)));
-    }
-}
-
 // At least the last token is computed, since its logits are wanted; where log-probabilities of the
 // input are wanted, so are the tokens before them.
 void Scheduler::take_cached_prefix(Sequence& sequence) {
@@ -71,7 +63,7 @@ void Scheduler::take_cached_prefix(Sequence& sequence) {
         usable = std::min(usable, start == 0 ? 0 : start - 1);
     }
     const std::size_t full_blocks = usable / pool_.shape().block_tokens;
-    extend_keys(sequence, full_blocks);
+    sequence.name_blocks(full_blocks, pool_.shape().block_tokens);
     pool_.take_prefix(std::span(sequence.keys).first(full_blocks), sequence.blocks);
     sequence.computed = sequence.blocks.size() * pool_.shape().block_tokens;
 }
@@ -107,6 +99,9 @@ void Scheduler::preempt_last() {
     last->mtp.clear();
     last->progress.input_logprobs.clear();
     ++preemptions_;
+    // A prompt further back may have been served before the one that needs room.
+    std::erase_if(parts_, [&](const StepPart& part) { return part.sequence == last.get(); });
+    std::erase(prefills_, last.get());
     enqueue(std::move(last));
 }
 
@@ -138,27 +133,74 @@ std::size_t Scheduler::draft_room(const Sequence& sequence, std::size_t budget) 
 std::span<const StepPart> Scheduler::plan() {
     admit();
     parts_.clear();
-    std::size_t budget = limits_.step_tokens;
-    const auto take = [&](std::size_t index, std::size_t most) {
-        Sequence& sequence = *running_[index];
-        std::size_t count = std::min({sequence.pending(), most, budget});
-        if (sequence.pending() == 1) count += draft_room(sequence, budget);
-        if (count == 0 || !reserve(sequence, sequence.computed + count)) return;
-        parts_.push_back({&sequence, count});
-        budget -= count;
-    };
-    // Whoever is preempted stands behind the one that needs room, so it is in no part yet: decodes
-    // come first in both passes, and a later part never takes from an earlier one.
-    for (std::size_t i = 0; i < running_.size(); ++i)
-        if (running_[i]->pending() == 1) take(i, 1);
-    for (std::size_t i = 0; i < running_.size(); ++i)
-        if (running_[i]->pending() > 1) take(i, limits_.prefill_chunk);
-    // A decode further back may have lost its place to a prefill in front of it.
-    std::erase_if(parts_, [this](const StepPart& part) {
-        return std::ranges::none_of(
-            running_, [&](const SequencePtr& each) { return each.get() == part.sequence; });
-    });
+    prefills_.clear();
+    work_ = {};
+    plan_decodes();
+    plan_prefills();
+    work_ = {};  // Anew, because a part may have been taken back.
+    for (const StepPart& part : parts_) add_work(*part.sequence, part.count);
     return parts_;
+}
+
+std::size_t Scheduler::take(Sequence& sequence, std::size_t most) {
+    const std::size_t count = std::min(most, limits_.step_tokens - work_.rows);
+    if (count == 0 || !reserve(sequence, sequence.computed + count)) return 0;
+    parts_.push_back({&sequence, count});
+    add_work(sequence, count);
+    return count;
+}
+
+void Scheduler::add_work(const Sequence& sequence, std::size_t count) {
+    work_.add_rows(sequence.computed, count);
+    const std::size_t end = sequence.computed + count;
+    if (end >= sequence.tokens.size()) work_.logits += end - sequence.tokens.size() + 1;
+    if (sequence.request.logprob_start < 0) return;
+    const auto start = static_cast<std::size_t>(sequence.request.logprob_start);
+    const std::size_t first = std::max(sequence.computed, start == 0 ? 0 : start - 1);
+    const std::size_t last = std::min(end, sequence.prompt_tokens - 1);
+    if (last > first) work_.logits += last - first;
+}
+
+void Scheduler::plan_decodes() {
+    // By index: whoever needs room may preempt those behind it.
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+        Sequence& sequence = *running_[i];
+        if (sequence.pending() != 1) continue;
+        take(sequence, 1 + draft_room(sequence, limits_.step_tokens - work_.rows));
+    }
+}
+
+std::size_t Scheduler::prefill_budget(const Sequence& oldest) const {
+    const std::size_t room = limits_.step_tokens - work_.rows;
+    if (parts_.empty()) return room;
+    const std::size_t timely = cost_.rows_within(limits_.step_time, work_, oldest.computed, room);
+    return std::min(room, std::max(timely, kPrefillLeast));
+}
+
+void Scheduler::plan_prefills() {
+    for (const SequencePtr& sequence : running_)
+        if (sequence->pending() > 1) prefills_.push_back(sequence.get());
+    if (prefills_.empty()) return;
+    const Sequence* oldest = prefills_.front();
+    const bool timed = !parts_.empty();
+    std::ranges::sort(prefills_, {}, [](const Sequence* sequence) {
+        return std::pair(sequence->pending(), sequence->arrival);
+    });
+    std::size_t budget = prefill_budget(*oldest);
+    std::size_t kept = std::max(budget / 4, std::min(budget, kPrefillLeast));
+    for (std::size_t i = 0; i < prefills_.size() && budget > 0;) {
+        Sequence& sequence = *prefills_[i];
+        if (&sequence == oldest) kept = 0;
+        std::size_t most = std::min({budget - kept, sequence.pending(), limits_.prefill_chunk});
+        if (timed) {
+            const std::size_t least = &sequence == oldest ? std::min(most, kPrefillLeast) : 0;
+            most = std::max(least,
+                            cost_.rows_within(limits_.step_time, work_, sequence.computed, most));
+        }
+        budget -= take(sequence, most);
+        // Unless it gave its place up itself.
+        if (i < prefills_.size() && prefills_[i] == &sequence) ++i;
+    }
 }
 
 void Scheduler::complete(Sequence& sequence, std::size_t computed) {
@@ -166,7 +208,7 @@ void Scheduler::complete(Sequence& sequence, std::size_t computed) {
     const std::size_t sealed = sequence.computed / size;
     sequence.computed = computed;
     const std::size_t full = sequence.computed / size;
-    extend_keys(sequence, full);
+    sequence.name_blocks(full, size);
     for (std::size_t block = sealed; block < full; ++block)
         pool_.seal(sequence.blocks[block], sequence.keys[block]);
 }

@@ -44,6 +44,9 @@ struct Sequence {
 
     Output progress;  ///< What the next call of `sink` will say.
 
+    /// Computes `keys` for the first `blocks` blocks of `block_tokens` tokens, which are there.
+    void name_blocks(std::size_t blocks, std::size_t block_tokens);
+
     [[nodiscard]] std::size_t pending() const { return tokens.size() - computed; }
     [[nodiscard]] std::size_t output_tokens() const { return tokens.size() - prompt_tokens; }
 };

@@ -24,6 +24,7 @@ TEST(ServiceConfigTest, AnEmptyFileServesKrillFromOneWorker) {
     EXPECT_EQ(*config.pools[0].model, "krill");
     EXPECT_EQ(*config.pools[0].workers, 1);
     EXPECT_EQ(*config.pools[0].threads, std::nullopt);
+    EXPECT_EQ(*config.pools[0].step_time, std::chrono::milliseconds(50));
     EXPECT_FALSE(*config.pools[0].thinking);
     EXPECT_EQ(*config.plan.stable, "stable");
     EXPECT_EQ(config.gateway.listen.place, "default");
@@ -32,7 +33,8 @@ TEST(ServiceConfigTest, AnEmptyFileServesKrillFromOneWorker) {
 TEST(ServiceConfigTest, AValueOfTheFileHasItsLineAsPlace) {
     const auto config = parse_service_config(
         "[gateway]\nlisten = \"0.0.0.0:0\"\n[[pool]]\nname = \"a\"\nworkers = 2\nthreads = 3\n"
-        "thinking = true\nprice.hour = 1.20\nmodel = \"m.gguf\"\n[plan]\nstable = \"a\"\n",
+        "thinking = true\nprice.hour = 1.20\nmodel = \"m.gguf\"\nstep_time = "
+        "\"20ms\"\n[plan]\nstable = \"a\"\n",
         "f.toml");
     ASSERT_TRUE(config) << config.error()[0].to_string();
     EXPECT_EQ(config->gateway.listen->port, 0);
@@ -42,6 +44,7 @@ TEST(ServiceConfigTest, AValueOfTheFileHasItsLineAsPlace) {
     EXPECT_EQ(*config->pools[0].price_hour, 1.2);
     EXPECT_EQ(config->pools[0].price_hour.place, "f.toml:8");
     EXPECT_TRUE(*config->pools[0].thinking);
+    EXPECT_EQ(*config->pools[0].step_time, std::chrono::milliseconds(20));
     EXPECT_EQ(*config->plan.stable, "a");
 }
 
@@ -96,6 +99,7 @@ TEST(ServiceConfigTest, AddressesAndNamesAreChecked) {
     EXPECT_EQ(mistakes("[gateway]\nlisten = \"h:0\"\nadmin = \"h:0\"\n").size(), 0U);
     EXPECT_EQ(mistakes("[[pool]]\nname = \"A B\"\n").size(), 1U);
     EXPECT_EQ(mistakes("[[pool]]\nmodel = \"a\\nb\"\n").size(), 1U);
+    EXPECT_EQ(mistakes("[[pool]]\nstep_time = \"0s\"\n").size(), 1U);
     EXPECT_EQ(mistakes("[[pool]]\nprice.hour = -1\nprice.minute = 1\n").size(), 2U);
     EXPECT_EQ(mistakes("pool = 1\nplan = 2\ngateway = 3\n").size(), 3U);
 }

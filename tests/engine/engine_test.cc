@@ -5,6 +5,7 @@
 #include <deque>
 #include <set>
 
+#include "tests/engine/broken_rules.h"
 #include "tests/engine/drive.h"
 #include "tests/engine/krill.h"
 
@@ -165,6 +166,59 @@ TEST(EngineTest, WhatCannotRunIsRefusedWithItsReason) {
     EXPECT_EQ(refused(greedy("c", {1}, 2)).code(), ErrorCode::kExhausted);
     run(*engine);
     EXPECT_EQ(engine->stats().blocks_held, 0U);
+}
+
+TEST(EngineTest, ARequestIsPreparedWhileAStepComputes) {
+    const auto prompt = long_prompt(200);
+    const auto engine = make_engine({.step_tokens = 64, .prefill_chunk = 64});
+    const auto first = send(*engine, sampled("first", prompt, 1));
+    run(*engine);
+    const auto other = send(*engine, sampled("other", long_prompt(300, 1), 1));
+    std::shared_ptr<Answer> second;
+    test::in_next_pass([&] {
+        second = send(*engine, sampled("second", prompt, 1));
+        engine->abort("other");
+    });
+    ASSERT_TRUE(engine->step());
+    EXPECT_EQ(engine->stats().prepared, 1U);
+    EXPECT_EQ(engine->stats().running, 2U);
+    run(*engine);
+    EXPECT_EQ(other->last.finish, Finish::kAborted);
+    EXPECT_EQ(second->last.cached_tokens, 192U);
+    EXPECT_EQ(second->tokens, first->tokens);
+    EXPECT_EQ(engine->stats().blocks_held, 0U);
+}
+
+TEST(EngineTest, AbortingWhatWasJustPreparedFreesIt) {
+    const auto engine = make_engine({.step_tokens = 64, .prefill_chunk = 64});
+    send(*engine, greedy("long", long_prompt(300), 2));
+    std::shared_ptr<Answer> second;
+    test::in_next_pass([&] {
+        second = send(*engine, greedy("second", long_prompt(100, 2), 2));
+        engine->abort("second");
+    });
+    ASSERT_TRUE(engine->step());
+    EXPECT_FALSE(second->done());
+    ASSERT_TRUE(engine->step());
+    EXPECT_EQ(second->last.finish, Finish::kAborted);
+    run(*engine);
+    EXPECT_EQ(engine->stats().blocks_held, 0U);
+}
+
+// The default: what `sluice up` promises a worker.
+TEST(EngineTest, SixtyFourRunAtOnceAndEachStepGivesEachAToken) {
+    const auto engine = make_engine({}, "krill-q8_0.gguf");
+    std::vector<std::shared_ptr<Answer>> answers;
+    for (std::uint32_t i = 0; i < 64; ++i) {
+        Request request = greedy(std::to_string(i), long_prompt(4, i), 12);
+        request.sampling.ignore_eos = true;
+        answers.push_back(send(*engine, std::move(request)));
+    }
+    for (std::size_t step = 1; step <= 12; ++step) {
+        ASSERT_TRUE(engine->step());
+        for (const auto& answer : answers) ASSERT_EQ(answer->tokens.size(), step);
+    }
+    for (const auto& answer : answers) EXPECT_TRUE(answer->done());
 }
 
 TEST(EngineTest, AThreadOfItsOwnServesManyClientsAndStopsCleanly) {
