@@ -3,6 +3,9 @@
 
 usage: bench/engine.py [--sluice build/sluice] [--llama FOLDER] [--threads 1,2] [--passes 3] [GGUF...]
 
+The last table has the time of a step by batch size: what invariance to the batch costs, in that there
+is no other, faster path to choose.
+
 FOLDER holds llama.cpp's llama-bench and llama-batched-bench (also: the environment variable
 LLAMA_BIN). Without it only Sluice's own speeds are printed. Passes are interleaved and medians
 count; let nothing else run. Speculation is off on both sides. A second table shows what it does
@@ -19,6 +22,8 @@ PROMPT, DECODE, BATCH = 512, 128, 16
 # What is compared, in the order of the table.
 MEASURES = ("prompt", "decode 1", f"decode {BATCH}")
 KINDS = ("off", "lookup", "mtp", "auto")
+# Of the table of step times.
+BATCHES = (1, 2, 4, 8, 16, 32, 64)
 
 
 def json_lines(command):
@@ -68,6 +73,18 @@ def measure_llama(folder, model, threads):
         yield f"decode {BATCH}", row["speed_tg"]
 
 
+def print_steps(program, models, threads):
+    print(f"\nms a step by batch, each sequence gets a token\n{'file':<20}{'threads':>8}"
+          + "".join(f"{batch:>9}" for batch in BATCHES))
+    for model in models:
+        for count in threads:
+            rows = json_lines([program, "bench", "engine", "--model", model, "--threads",
+                               str(count), "--prompt", "0", "--decode", "64", "--batch",
+                               ",".join(map(str, BATCHES)), "--repeats", "3", "--json"])
+            print(f"{os.path.basename(model):<20}{count:>8}"
+                  + "".join(f"{1000 * row['batch'] / row['tokens_per_s']:>9.3f}" for row in rows))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sluice", default="build/sluice")
@@ -105,6 +122,7 @@ def main():
                 print(line)
     print_speculation(options.sluice, options.models,
                       [int(count) for count in options.threads.split(",")])
+    print_steps(options.sluice, options.models, list(map(int, options.threads.split(","))))
 
 
 if __name__ == "__main__":

@@ -4,3 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/build.sh release sluice
 python3 bench/engine.py
+python3 bench/server.py
+python3 bench/mixed.py

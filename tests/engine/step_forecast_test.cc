@@ -1,5 +1,6 @@
 #include "engine/step_forecast.h"
 
+#include <algorithm>
 #include <random>
 
 #include "tests/engine/krill.h"
