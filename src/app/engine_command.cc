@@ -57,12 +57,12 @@ std::string url_of(const std::string& address, std::uint16_t port) {
 /// The flag, else the pool's setting.
 Result<std::size_t> threads_of(const Options& options, const PoolConfig& pool) {
     if (options.threads) return parse_threads(*options.threads);
-    if (*pool.threads) return static_cast<std::size_t>(**pool.threads);
+    if (*pool.native.threads) return static_cast<std::size_t>(**pool.native.threads);
     return parse_threads("auto");
 }
 
 Result<std::chrono::milliseconds> step_time_of(const Options& options, const PoolConfig& pool) {
-    if (!options.step_time) return *pool.step_time;
+    if (!options.step_time) return *pool.native.step_time;
     auto time = parse_duration(*options.step_time);
     if (time && time->count() >= 1 && time->count() <= kStepTimeMost.count()) return time;
     return std::unexpected(Error::invalid(
@@ -115,13 +115,15 @@ int run(const Options& options) {
     if (const auto target = tensor::select_target(); !target)
         return fail(kCannotStart, target.error());
     const PoolConfig& pool = stable_pool(*config);
+    if (!pool.is_native() && !options.model)
+        return fail(kWrongUse, "the stable pool has no engine of ours; name a --model");
     const auto threads = threads_of(options, pool);
     if (!threads) return fail(kWrongUse, threads.error());
     const auto step_time = step_time_of(options, pool);
     if (!step_time) return fail(kWrongUse, step_time.error());
     const auto speculation = parse_speculation(options.speculation);
     if (!speculation) return fail(kWrongUse, speculation.error());
-    const auto model = gateway::find_model(options.model.value_or(*pool.model));
+    const auto model = gateway::find_model(options.model.value_or(*pool.native.model));
     if (!model) return fail(kCannotStart, model.error());
     return serve(options, *model, *threads, *step_time, *speculation);
 }

@@ -6,8 +6,10 @@
 #include <boost/json/serialize.hpp>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/admission_options.h"
@@ -49,42 +51,100 @@ net::HttpServerOptions server_options(const HostPort& address, std::optional<std
     return options;
 }
 
-gateway::GatewayProcessOptions process_options(const Options& options,
-                                               const ServiceConfig& config) {
-    const PoolConfig& pool = stable_pool(config);
+/// "POOL=URL", or a URL of the stable pool.
+std::pair<std::string, std::string> pool_and_url(const std::string& worker,
+                                                 const std::string& stable) {
+    const std::size_t equals = worker.find('=');
+    if (equals == std::string::npos || worker.find("://") < equals) return {stable, worker};
+    return {worker.substr(0, equals), worker.substr(equals + 1)};
+}
+
+/// The key that a pool's engines ask for; an error if its variable is not set.
+Result<std::string> api_key_of(const PoolConfig& pool) {
+    const std::string& variable = *pool.upstream.api_key_env;
+    if (variable.empty()) return std::string();
+    const char* const key = std::getenv(variable.c_str());
+    if (key != nullptr && *key != '\0') return std::string(key);
+    return std::unexpected(Error::invalid(
+        fmt::format("pool {} takes its key from ${}, which is not set", *pool.name, variable),
+        pool.upstream.api_key_env.place));
+}
+
+Result<gateway::UpstreamPoolOptions> upstream_options(const PoolConfig& pool) {
+    auto key = api_key_of(pool);
+    if (!key) return std::unexpected(key.error());
+    const UpstreamConfig& upstream = pool.upstream;
+    return gateway::UpstreamPoolOptions{
+        .name = *pool.name,
+        .engine = *pool.engine,
+        .urls = *upstream.urls,
+        .api_key = std::move(*key),
+        .model = *upstream.model,
+        .upstream_model = *upstream.upstream_model,
+        .max_concurrency = static_cast<std::uint32_t>(*upstream.max_concurrency),
+        .usage = *upstream.usage == "always" ? gateway::UsagePolicy::kAlways
+                                             : gateway::UsagePolicy::kAsAsked,
+        .times = {.connect_time = *upstream.connect_timeout,
+                  .first_time = *upstream.first_token_timeout,
+                  .stall_time = *upstream.stall_timeout}};
+}
+
+gateway::NativePoolSetup native_setup(const PoolConfig& pool, const Options& options,
+                                      const std::string& stable) {
+    gateway::NativePoolSetup setup{
+        .name = *pool.name,
+        .model = *pool.native.model,
+        .thinking = *pool.native.thinking ? protocol::Thinking::kOn : protocol::Thinking::kOff,
+        .urls = {}};
+    if (setup.name == stable && options.model) setup.model = *options.model;
+    for (const std::string& worker : options.workers) {
+        auto [name, url] = pool_and_url(worker, stable);
+        if (name == setup.name) setup.urls.push_back(std::move(url));
+    }
+    return setup;
+}
+
+Result<gateway::GatewayProcessOptions> process_options(const Options& options,
+                                                       const ServiceConfig& config) {
+    const std::string& stable = *stable_pool(config).name;
     gateway::GatewayProcessOptions process;
     process.gateway.listen = server_options(*config.gateway.listen, options.port);
     process.gateway.admin = server_options(*config.gateway.admin, options.admin_port);
-    process.gateway.stable = *pool.name;
-    process.native.push_back(
-        {.name = *pool.name,
-         .model = options.model.value_or(*pool.model),
-         .thinking = *pool.thinking ? protocol::Thinking::kOn : protocol::Thinking::kOff,
-         .urls = options.workers});
     process.protection = {
         .keys_file = options.keys.empty() ? config.gateway.keys->value_or("") : options.keys,
         .open = config.gateway.open->has_value(),
         .tls_certificate = config.gateway.tls_certificate->value_or(""),
         .tls_key = config.gateway.tls_key->value_or(""),
         .tls_admin = *config.gateway.tls_admin};
-    process.gateway.ca_file = config.gateway.ca_bundle->value_or("");
     process.admission = admission_options(config);
     process.gateway.headers_after = *config.gateway.headers_after;
+    process.gateway.stable = stable;
+    process.gateway.ca_file = config.gateway.ca_bundle->value_or("");
+    for (const PoolConfig& pool : config.pools) {
+        if (pool.is_native()) {
+            process.native.push_back(native_setup(pool, options, stable));
+            if (!process.native.back().urls.empty()) continue;
+            return std::unexpected(Error::invalid(
+                fmt::format("pool {} needs at least one --worker {}=URL; `sluice up` starts both",
+                            *pool.name, *pool.name)));
+        }
+        auto upstream = upstream_options(pool);
+        if (!upstream) return std::unexpected(upstream.error());
+        process.gateway.upstream_pools.push_back(std::move(*upstream));
+    }
     return process;
 }
 
 int run(const Options& options) {
     const auto config = read_config(options.config);
     if (!config) return fail_config(config.error());
-    if (options.workers.empty()) {
-        return fail(kWrongUse,
-                    "a gateway needs at least one --worker URL; `sluice up` starts both");
-    }
     if (const auto logging = log::configure_from_environment("gateway"); !logging)
         return fail(kWrongUse, logging.error());
+    auto process = process_options(options, *config);
+    if (!process) return fail(kWrongUse, process.error());
     const bool json = options.json;
     const auto ended = gateway::run_gateway(
-        process_options(options, *config),
+        std::move(*process),
         {.on_listening =
              [json](const gateway::GatewayAddresses& at) { announce("listening", at, json); },
          .on_ready = [json](const gateway::GatewayAddresses& at) { announce("ready", at, json); }});
@@ -107,8 +167,10 @@ Run define_gateway(CLI::App& command) {
         .add_option("--model", options->model,
                     "GGUF file whose tokenizer and prompt format are used, or krill")
         ->type_name("FILE");
-    command.add_option("--worker", options->workers, "URL of an engine; may be given again")
-        ->type_name("URL");
+    command
+        .add_option("--worker", options->workers,
+                    "URL of an engine, of the stable pool or of the one named; may be given again")
+        ->type_name("[POOL=]URL");
     command.add_option("--keys", options->keys, "File of API keys, as `sluice ctl keys` makes it")
         ->type_name("FILE");
     command.add_flag("--json", options->json, "Announce addresses as JSON, an object a line");

@@ -49,9 +49,10 @@ Supervisor::Supervisor(ServicePlan plan, ServiceEvents events, const StopSignals
     : plan_(std::move(plan)),
       events_(std::move(events)),
       signals_(signals),
-      policy_(plan_.workers.size()),
+      policy_(plan_.engines.size()),
       relay_(STDERR_FILENO) {
-    for (const std::string& name : plan_.workers) members_.push_back({.name = "engine " + name});
+    for (const EnginePlan& engine : plan_.engines)
+        members_.push_back({.name = "engine " + engine.name});
     members_.push_back({.name = "gateway"});
 }
 
@@ -71,30 +72,34 @@ void Supervisor::pass_on(std::string_view line) {
 std::vector<std::string> Supervisor::command(std::size_t child) const {
     std::vector<std::string> argv = plan_.program;
     if (argv.empty()) argv.push_back(own_program());
-    std::vector<std::string> rest = {
-        "engine",    "--model",     plan_.model, "--port", port_of(members_[child].url, 0),
-        "--threads", plan_.threads, "--json"};
-    if (!plan_.speculation.empty()) rest.insert(rest.end(), {"--speculation", plan_.speculation});
-    if (is_gateway(child)) rest = gateway_command();
+    const std::vector<std::string> rest =
+        is_gateway(child) ? gateway_command() : engine_command(child);
     argv.insert(argv.end(), rest.begin(), rest.end());
     if (!plan_.config.empty()) argv.insert(argv.end(), {"--config", plan_.config});
+    return argv;
+}
+
+std::vector<std::string> Supervisor::engine_command(std::size_t child) const {
+    const EnginePlan& engine = plan_.engines[child];
+    std::vector<std::string> argv = {
+        "engine",    "--model",      engine.model, "--port", port_of(members_[child].url, 0),
+        "--threads", engine.threads, "--json"};
+    if (!plan_.speculation.empty()) argv.insert(argv.end(), {"--speculation", plan_.speculation});
     return argv;
 }
 
 std::vector<std::string> Supervisor::gateway_command() const {
     const Member& gateway = members_.back();
     std::vector<std::string> argv = {"gateway",
-                                     "--model",
-                                     plan_.model,
                                      "--port",
                                      port_of(gateway.url, plan_.port),
                                      "--admin-port",
                                      port_of(gateway.admin, plan_.admin_port),
                                      "--json"};
     if (!plan_.keys.empty()) argv.insert(argv.end(), {"--keys", plan_.keys});
-    for (const Member& member : members_) {
-        if (&member != &gateway) argv.insert(argv.end(), {"--worker", member.url});
-    }
+    if (!plan_.model.empty()) argv.insert(argv.end(), {"--model", plan_.model});
+    for (std::size_t i = 0; i < plan_.engines.size(); ++i)
+        argv.insert(argv.end(), {"--worker", plan_.engines[i].pool + "=" + members_[i].url});
     return argv;
 }
 
@@ -106,8 +111,8 @@ ServiceState Supervisor::state() const {
                        .admin = members_.back().admin,
                        .pid = ::getpid(),
                        .gateway_pid = pid(members_.back())};
-    for (std::size_t i = 0; i < plan_.workers.size(); ++i) {
-        state.workers.push_back({plan_.workers[i], members_[i].url, pid(members_[i])});
+    for (std::size_t i = 0; i < plan_.engines.size(); ++i) {
+        state.workers.push_back({plan_.engines[i].name, members_[i].url, pid(members_[i])});
     }
     return state;
 }
@@ -162,7 +167,7 @@ void Supervisor::start(std::size_t child) {
 
 void Supervisor::report_progress() {
     if (policy_.announced() || !events_.on_progress) return;
-    const std::size_t engines = plan_.workers.size();
+    const std::size_t engines = plan_.engines.size();
     const std::size_t ready = policy_.ready_engines();
     events_.on_progress(
         ready < engines ? fmt::format("loading the model, {} of {} engines ready", ready, engines)

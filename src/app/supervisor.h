@@ -23,14 +23,20 @@
 
 namespace sluice::app {
 
+struct EnginePlan {
+    std::string name{};  ///< "stable-0"
+    std::string pool = "stable";
+    std::string model = "krill";
+    std::string threads = "auto";  ///< As the command line writes it.
+};
+
 struct ServicePlan {
     std::vector<std::string> program{};  ///< Before the subcommand; empty: this very program.
     std::string config{};                ///< A file; empty: none.
-    std::string model = "krill";
-    std::string threads = "auto";        ///< Of one worker, as the command line writes it.
-    std::string speculation{};           ///< The same; empty: the engine's own choice.
+    std::string model{};                 ///< Of the stable pool, over what the file says; or empty.
+    std::string speculation{};           ///< Of all engines; empty: their own choice.
     std::string keys{};                  ///< File of API keys; empty: none.
-    std::vector<std::string> workers{};  ///< A name for each engine; at least one.
+    std::vector<EnginePlan> engines{};   ///< None if all pools are pass-through.
     std::uint16_t port = 0;              ///< 0 takes a free one.
     std::uint16_t admin_port = 0;
 };
@@ -69,6 +75,7 @@ private:
 
     [[nodiscard]] bool is_gateway(std::size_t child) const { return child == policy_.gateway(); }
     [[nodiscard]] std::vector<std::string> command(std::size_t child) const;
+    [[nodiscard]] std::vector<std::string> engine_command(std::size_t child) const;
     [[nodiscard]] std::vector<std::string> gateway_command() const;
     [[nodiscard]] ServiceState state() const;
 

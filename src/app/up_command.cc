@@ -60,21 +60,34 @@ std::string threads_of_each(const std::optional<std::int64_t>& configured, std::
     return std::to_string(std::max<std::int64_t>(1, std::thread::hardware_concurrency() / workers));
 }
 
+/// Every pool of our own engines runs; flags speak of the one that answers.
 ServicePlan make_plan(const ServiceConfig& config, const StateFolder& folder,
                       const Options& options) {
-    const PoolConfig& pool = stable_pool(config);
     ServicePlan plan{.config = options.config,
-                     .model = options.model.empty() ? *pool.model : options.model,
+                     .model = options.model,
+                     .speculation = options.speculation,
                      .keys = key_file_path(config, folder),
                      .port = config.gateway.listen->port,
                      .admin_port = config.gateway.admin->port};
-    const std::int64_t workers = options.workers.value_or(*pool.workers);
+    const PoolConfig& stable = stable_pool(config);
+    const auto workers_of = [&](const PoolConfig& pool) {
+        return &pool == &stable ? options.workers.value_or(*pool.native.workers)
+                                : *pool.native.workers;
+    };
+    std::int64_t all = 0;
+    for (const PoolConfig& pool : config.pools) all += pool.is_native() ? workers_of(pool) : 0;
     const bool automatic = options.threads == "auto";
-    plan.threads = threads_of_each(automatic ? std::nullopt : *pool.threads, workers);
-    if (!options.threads.empty() && !automatic) plan.threads = options.threads;
-    plan.speculation = options.speculation;
-    for (std::int64_t i = 0; i < workers; ++i) {
-        plan.workers.push_back(fmt::format("{}-{}", *pool.name, i));
+    for (const PoolConfig& pool : config.pools) {
+        if (!pool.is_native()) continue;
+        const bool own_model = &pool != &stable || options.model.empty();
+        std::string threads = threads_of_each(automatic ? std::nullopt : *pool.native.threads, all);
+        if (!options.threads.empty() && !automatic) threads = options.threads;
+        for (std::int64_t i = 0; i < workers_of(pool); ++i) {
+            plan.engines.push_back({.name = fmt::format("{}-{}", *pool.name, i),
+                                    .pool = *pool.name,
+                                    .model = own_model ? *pool.native.model : options.model,
+                                    .threads = threads});
+        }
     }
     return plan;
 }

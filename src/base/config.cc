@@ -142,6 +142,24 @@ std::optional<std::string> Table::text(std::string_view key) {
     return std::nullopt;
 }
 
+std::optional<std::vector<std::string>> Table::texts(std::string_view key) {
+    toml::node* const node = node_->find(key);
+    if (node == nullptr) return std::nullopt;
+    if (!node->is_array()) {
+        node_->reject(key, *node, wrong_type("a list of texts", *node));
+        return std::nullopt;
+    }
+    std::vector<std::string> list;
+    for (toml::node& element : *node->as_array()) {
+        if (!element.is_string()) {
+            node_->reject(key, element, wrong_type("a list of texts", element));
+            return std::nullopt;
+        }
+        list.push_back(element.as_string()->get());
+    }
+    return list;
+}
+
 std::optional<bool> Table::boolean(std::string_view key) {
     toml::node* const node = node_->find(key);
     if (node == nullptr) return std::nullopt;

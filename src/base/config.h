@@ -29,6 +29,8 @@ class Table {
 public:
     /// Absent keys and wrong values (which are noted) are nullopt.
     [[nodiscard]] std::optional<std::string> text(std::string_view key);
+    /// ["a", "b"]; every element is text.
+    [[nodiscard]] std::optional<std::vector<std::string>> texts(std::string_view key);
     [[nodiscard]] std::optional<bool> boolean(std::string_view key);
     [[nodiscard]] std::optional<std::int64_t> integer(std::string_view key, Range range);
     /// A number of either kind that is finite and not below `min`.

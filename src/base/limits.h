@@ -28,6 +28,7 @@ inline constexpr std::int64_t kWriteStallSeconds = 60;
 inline constexpr std::int64_t kLingerSeconds = 5;
 inline constexpr std::size_t kLingerBytes = 64 * 1024 * 1024;
 inline constexpr std::size_t kSseEventBytes = 16 * 1024 * 1024;
+inline constexpr std::size_t kUpstreamBodyBytes = 64 * 1024 * 1024;
 
 // Requests
 inline constexpr std::size_t kJsonDepth = 128;
@@ -42,6 +43,7 @@ inline constexpr std::size_t kTopLogprobs = 20;
 inline constexpr std::size_t kRequestIdBytes = 128;
 inline constexpr std::size_t kConversationKeyBytes = 512;
 inline constexpr std::size_t kCollectedAnswerBytes = 256 * 1024;
+inline constexpr std::size_t kCollectedToolCalls = 64;
 inline constexpr std::size_t kQueuedRequests = 4'096;
 inline constexpr std::int64_t kRequestSeconds = 600;
 
@@ -86,6 +88,7 @@ inline constexpr std::size_t kConfigErrors = 20;
 inline constexpr std::size_t kConfigPools = 64;
 inline constexpr std::int64_t kConfigWorkers = 64;
 inline constexpr std::size_t kRegistryWorkers = 4'096;
+inline constexpr std::int64_t kConfigConcurrency = 1'000'000;
 inline constexpr std::int64_t kConfigThreads = 1'024;
 
 // Traffic plans

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <type_traits>
 #include <utility>
 
 #include "base/config.h"
@@ -19,6 +20,14 @@ using config::Range;
 using config::Table;
 
 constexpr std::string_view kNotYet = "is not supported yet";
+
+constexpr auto kEngines =
+    std::to_array<std::string_view>({"native", "openai", "vllm", "sglang", "llama.cpp"});
+
+/// All but our own are given the client's request as it is.
+bool is_upstream(std::string_view engine) {
+    return engine != "native" && std::ranges::find(kEngines, engine) != kEngines.end();
+}
 
 // ---- The one table of settings: key, field, default, meaning --------------------------------------
 
@@ -59,17 +68,43 @@ void visit_tenant(Tenant& tenant, Visitor&& visit) {
     visit("share", tenant.share, "tenant", "who shares cached prefixes: tenant, user or session");
 }
 
+template <class Native, class Visitor>
+void visit_native(Native& native, Visitor&& visit) {
+    visit("model", native.model, "krill", "a GGUF file, or the built-in model");
+    visit("workers", native.workers, 1, "engine processes", Range{1, limits::kConfigWorkers});
+    visit("threads", native.threads, std::nullopt, "of each worker",
+          Range{1, limits::kConfigThreads});
+    visit("step_time", native.step_time, std::chrono::milliseconds(50),
+          "prompts hold answers up no longer");
+    visit("thinking", native.thinking, false, "whether answers think unless the request says");
+}
+
+template <class Upstream, class Visitor>
+void visit_upstream(Upstream& upstream, Visitor&& visit) {
+    visit("urls", upstream.urls, std::vector<std::string>{}, "where it answers, up to /v1");
+    visit("api_key_env", upstream.api_key_env, "", "the environment variable that holds its key");
+    visit("model", upstream.model, "", "the name clients use; empty takes every name");
+    visit("upstream_model", upstream.upstream_model, "", "what it is called there");
+    visit("max_concurrency", upstream.max_concurrency, 0,
+          "requests at a time of each address; 0 is unknown", Range{0, limits::kConfigConcurrency});
+    visit("usage", upstream.usage, "always", "always ask streams for usage, or as_asked");
+    visit("connect_timeout", upstream.connect_timeout, std::chrono::seconds(2),
+          "until a connection is there");
+    visit("first_token_timeout", upstream.first_token_timeout, std::chrono::seconds(120),
+          "until the first event, or the whole of another answer");
+    visit("stall_timeout", upstream.stall_timeout, std::chrono::seconds(60),
+          "longest silence after it");
+}
+
 template <class Pool, class Visitor>
 void visit_pool(Pool& pool, Visitor&& visit) {
     visit("name", pool.name, "stable", "what plans, records and metrics call it");
     visit("engine", pool.engine, "native", "what kind of engine runs it");
-    visit("model", pool.model, "krill", "a GGUF file, or the built-in model");
-    visit("workers", pool.workers, 1, "engine processes", Range{1, limits::kConfigWorkers});
-    visit("threads", pool.threads, std::nullopt, "of each worker",
-          Range{1, limits::kConfigThreads});
-    visit("step_time", pool.step_time, std::chrono::milliseconds(50),
-          "prompts hold answers up no longer");
-    visit("thinking", pool.thinking, false, "whether answers think unless the request says");
+    if (is_upstream(*pool.engine)) {
+        visit_upstream(pool.upstream, visit);
+    } else {
+        visit_native(pool.native, visit);
+    }
     visit("price.hour", pool.price_hour, 0.0, "of the whole pool; for cost per success");
 }
 
@@ -104,12 +139,8 @@ void visit_guard(Guard& guard, Visitor&& visit) {
 }
 
 // Written in docs and plans already, so a reader deserves better than "unknown key".
-constexpr auto kPoolLater = std::to_array<std::string_view>(
-    {"url", "urls", "api_key_env", "upstream_model", "max_concurrency"});
 constexpr auto kPlanLater = std::to_array<std::string_view>({"split", "shadow", "guard"});
 constexpr auto kRootLater = std::to_array<std::string_view>({"kv"});
-constexpr auto kEnginesLater =
-    std::to_array<std::string_view>({"openai", "vllm", "sglang", "llama.cpp"});
 
 // ---- Reading --------------------------------------------------------------------------------------
 
@@ -124,6 +155,10 @@ public:
                     Range range = {}) {
         setting = {T(std::forward<Default>(value)), "default"};
         if (!table_) return;
+        // What may be left empty may be written empty.
+        if constexpr (std::is_same_v<T, std::string>) {
+            if (setting->empty() && table_->text(key) == "") return;
+        }
         const std::size_t dot = key.find('.');
         if (dot == std::string_view::npos) {
             read(*table_, key, setting, range);
@@ -191,6 +226,10 @@ private:
                                                         std::chrono::milliseconds, Range) {
         return table.duration(key);
     }
+    static std::optional<std::vector<std::string>> get(Table& table, std::string_view key,
+                                                       const std::vector<std::string>&, Range) {
+        return table.texts(key);
+    }
     static std::optional<HostPort> get(Table& table, std::string_view key, const HostPort&, Range) {
         const std::optional<std::string> text = table.text(key);
         if (!text) return std::nullopt;
@@ -210,16 +249,39 @@ bool is_name(std::string_view name) {
 }
 
 void check_engine(Table& table, const std::string& engine) {
-    if (engine == "native") return;
-    for (const std::string_view later : kEnginesLater) {
-        if (engine == later) {
-            table.reject("engine", fmt::format("\"{}\" {}; \"native\" is", later, kNotYet));
-            return;
-        }
-    }
-    constexpr auto kEngines = std::to_array<std::string_view>({"native"});
+    if (std::ranges::find(kEngines, engine) != kEngines.end()) return;
     table.reject("engine",
                  fmt::format("is not a kind of engine{}", did_you_mean(engine, kEngines)));
+}
+
+/// `url` is one of `urls`, for who has only one.
+void read_url(Table& table, UpstreamConfig& upstream) {
+    const std::optional<std::string> url = table.text("url");
+    if (!url) return;
+    if (table.has("urls")) return table.reject("url", "and urls are both there; keep one");
+    upstream.urls = {{*url}, table.place("url")};
+}
+
+void check_url(Table& table, std::string_view key, const std::string& url) {
+    const std::size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
+    const bool good = scheme > 0 && url.size() > scheme && !url.ends_with('/') &&
+                      url.find_first_of(" \t\r\n?#@") == std::string::npos;
+    if (!good) table.reject(key, "is not an address; write it like \"http://10.0.0.7:8000/v1\"");
+}
+
+void check_upstream(Table& table, UpstreamConfig& upstream) {
+    read_url(table, upstream);
+    const std::string_view key = table.has("url") ? "url" : "urls";
+    if (upstream.urls->empty()) table.reject("name", "has no url");
+    if (upstream.urls->size() > static_cast<std::size_t>(limits::kConfigWorkers))
+        table.reject(key, fmt::format("has more than {} addresses", limits::kConfigWorkers));
+    for (const std::string& url : *upstream.urls) check_url(table, key, url);
+    if (upstream.connect_timeout->count() == 0 || upstream.first_token_timeout->count() == 0 ||
+        upstream.stall_timeout->count() == 0) {
+        table.reject("name", "has a timeout of nothing");
+    }
+    if (*upstream.usage != "always" && *upstream.usage != "as_asked")
+        table.reject("usage", "must be \"always\" or \"as_asked\"");
 }
 
 PoolConfig read_pool(Table table) {
@@ -229,7 +291,7 @@ PoolConfig read_pool(Table table) {
     if (!is_name(*pool.name)) {
         table.reject("name", "must be at most 64 of a-z, 0-9, '-' and '_'");
     }
-    for (const std::string_view key : kPoolLater) table.forbid(key, kNotYet);
+    if (is_upstream(*pool.engine)) check_upstream(table, pool.upstream);
     table.finish();
     return pool;
 }
@@ -355,6 +417,14 @@ std::string literal(std::string_view value) {
     }
     return text + '"';
 }
+std::string literal(const std::vector<std::string>& value) {
+    std::string text;
+    for (const std::string& each : value) {
+        if (!text.empty()) text += ", ";
+        text += literal(std::string_view(each));
+    }
+    return '[' + text + ']';
+}
 std::string literal(const HostPort& value) { return literal(std::string_view(to_string(value))); }
 std::string literal(std::chrono::milliseconds value) {
     return literal(std::string_view(format_duration(value)));
@@ -363,9 +433,6 @@ std::string literal(const std::optional<std::int64_t>& value) {
     return value ? literal(*value) : "\"auto\"";
 }
 std::string literal(const std::optional<double>& value) { return value ? literal(*value) : ""; }
-std::string literal(std::chrono::milliseconds value) {
-    return literal(std::string_view(format_duration(value)));
-}
 std::string literal(const std::optional<std::chrono::milliseconds>& value) {
     return value ? literal(*value) : "";
 }

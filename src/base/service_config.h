@@ -41,16 +41,37 @@ inline constexpr std::string_view kOpenToAnyone = "anyone may use this";
 
 inline constexpr std::chrono::milliseconds kStepTimeMost{10'000};
 
-struct PoolConfig {
-    Setting<std::string> name;
-    Setting<std::string> engine;  ///< "native"; more kinds follow.
-    Setting<std::string> model;   ///< A GGUF file, or "krill".
+/// Of a pool of our own engines.
+struct NativeConfig {
+    Setting<std::string> model;  ///< A GGUF file, or "krill".
     Setting<std::int64_t> workers;
     Setting<std::optional<std::int64_t>> threads;  ///< Of one worker; nullopt is "auto".
     /// The longest that a step may be predicted to take while some request generates.
     Setting<std::chrono::milliseconds> step_time;
-    Setting<bool> thinking;      ///< Whether answers think unless asked not to.
-    Setting<double> price_hour;  ///< Of the whole pool, in any one currency.
+    Setting<bool> thinking;  ///< Whether answers think unless asked not to.
+};
+
+/// Of a pass-through pool: OpenAI-compatible addresses of any engine.
+struct UpstreamConfig {
+    Setting<std::vector<std::string>> urls;  ///< At least one: "http://10.0.0.7:8000/v1".
+    Setting<std::string> api_key_env;        ///< Names an environment variable; empty: no key.
+    Setting<std::string> model;              ///< The name clients use; empty takes every name.
+    Setting<std::string> upstream_model;     ///< What it is called there; empty: the same.
+    Setting<std::int64_t> max_concurrency;   ///< Of each address; 0 is unknown.
+    Setting<std::string> usage;              ///< "always" or "as_asked".
+    Setting<std::chrono::milliseconds> connect_timeout;
+    Setting<std::chrono::milliseconds> first_token_timeout;
+    Setting<std::chrono::milliseconds> stall_timeout;
+};
+
+struct PoolConfig {
+    Setting<std::string> name;
+    Setting<std::string> engine;  ///< "native", "openai", "vllm", "sglang", "llama.cpp".
+    NativeConfig native;          ///< Set if `is_native()`.
+    UpstreamConfig upstream;      ///< Set if not.
+    Setting<double> price_hour;   ///< Of the whole pool, in any one currency.
+
+    [[nodiscard]] bool is_native() const { return *engine == "native"; }
 };
 
 struct TenantConfig {

@@ -37,11 +37,12 @@ enum class Phase : std::uint8_t {
 
 /// Why a leg broke, as far as it matters for what comes next.
 enum class LegFault : std::uint8_t {
-    kRefused,      ///< The request itself is wrong: everybody would say so.
-    kFull,         ///< No room there.
-    kUnavailable,  ///< Not reached, not ready, gone, cut off.
-    kStalled,      ///< Silent for too long.
-    kBroken,       ///< Not what its protocol says, or an error of its own.
+    kRefused,        ///< The request itself is wrong: everybody would say so.
+    kFull,           ///< No room there.
+    kMisconfigured,  ///< It does not take our key, or does not know what it should.
+    kUnavailable,    ///< Not reached, not ready, gone, cut off.
+    kStalled,        ///< Silent for too long.
+    kBroken,         ///< Not what its protocol says, or an error of its own.
 };
 
 /// Why a request ends without its answer; each has its own error for the client.

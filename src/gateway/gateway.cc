@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t kPreparingThreads = 1;
 constexpr std::size_t kPreparingMax = 256;
+/// Kept open to each worker between requests.
+constexpr std::size_t kIdleConnections = 512;
 
 /// An error before there is a Generation to tell it.
 void refuse(net::HttpExchange& exchange, const protocol::ApiError& error,
@@ -59,7 +61,7 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
     : loop_(loop),
       options_(std::move(options)),
       probe_(registry_),
-      client_(loop, {.ca_file = options_.ca_file}),
+      client_(loop, {.idle_connections_per_host = kIdleConnections, .ca_file = options_.ca_file}),
       tasks_(kPreparingThreads, kPreparingMax) {
     add_pools();
     steering_ = options_.make_steering ? options_.make_steering(pools_)
@@ -96,6 +98,10 @@ void Gateway::add_pools() {
     for (NativePoolOptions& pool : options_.native_pools) {
         pools_.add(std::make_unique<NativePool>(loop_, client_, pools_, std::move(pool),
                                                 [this] { on_pool_ready(); }));
+    }
+    for (UpstreamPoolOptions& pool : options_.upstream_pools) {
+        pools_.add(std::make_unique<UpstreamPool>(loop_, client_, pools_, std::move(pool),
+                                                  [this] { on_pool_ready(); }));
     }
     SLUICE_ASSERT(pools_.size() > 0);
     stable_ = options_.stable.empty() ? &pools_.at(0) : pools_.find(options_.stable);

@@ -24,6 +24,7 @@
 #include "gateway/pool_set.h"
 #include "gateway/request_preparer.h"
 #include "gateway/router.h"
+#include "gateway/upstream_pool.h"
 #include "net/event_loop.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
@@ -34,6 +35,7 @@ struct GatewayOptions {
     net::HttpServerOptions listen;
     net::HttpServerOptions admin;
     std::vector<NativePoolOptions> native_pools;
+    std::vector<UpstreamPoolOptions> upstream_pools;
     std::string stable;  ///< Name of the pool that answers; empty is the first.
     std::size_t queue_max = limits::kQueuedRequests;
     std::chrono::milliseconds deadline = std::chrono::seconds(limits::kRequestSeconds);

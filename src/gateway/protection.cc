@@ -10,8 +10,9 @@ namespace sluice::gateway {
 Result<Protection> Protection::load(const ProtectionOptions& options, GatewayOptions& gateway) {
     auto keys = KeyRing::load(options.keys_file);
     if (!keys) return std::unexpected(keys.error());
-    const auto rules = access_rules({gateway.listen.address, gateway.listen.port},
-                                    {gateway.admin.address, gateway.admin.port}, options.open, *keys);
+    const auto rules =
+        access_rules({gateway.listen.address, gateway.listen.port},
+                     {gateway.admin.address, gateway.admin.port}, options.open, *keys);
     if (!rules) return std::unexpected(rules.error());
     Protection protection;
     protection.access_ = std::make_shared<Access>(*rules, *std::move(keys));

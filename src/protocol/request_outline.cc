@@ -17,6 +17,7 @@ static_assert(limits::kBodySlackBytes >= simdjson::SIMDJSON_PADDING);
 
 /// Enough of a text to know it again by.
 constexpr std::size_t kOpeningBytes = 16 * 1024;
+constexpr std::size_t kKeptBodyBytes = 2 * 1024 * 1024;
 
 std::unexpected<Error> wrong(std::string_view name, std::string_view wanted) {
     return std::unexpected(
@@ -39,7 +40,9 @@ public:
     explicit OutlineReader(simdjson::padded_string_view body) : body_(body) {}
 
     Result<RequestOutline> read() {
-        thread_local od::parser parser;
+        thread_local od::parser kept;
+        od::parser once;  // What a huge body needs is not kept.
+        od::parser& parser = body_.size() > kKeptBodyBytes ? once : kept;
         od::document document;
         if (const auto error = parser.iterate(body_).get(document)) return not_json(error);
         od::object root;
@@ -114,7 +117,10 @@ private:
             return std::unexpected(
                 Error::invalid("stream_options is there twice", "stream_options"));
         }
-        if (is_null(value)) return {};
+        if (is_null(value)) {
+            outline_.stream_options_value = span_of(trimmed(value.raw_json_token()));
+            return {};
+        }
         od::object options;
         if (value.get_object().get(options) != simdjson::SUCCESS)
             return wrong("stream_options", "an object");
@@ -125,6 +131,7 @@ private:
         auto wanted = options.find_field_unordered("include_usage");
         if (wanted.error() != simdjson::SUCCESS) return {};
         od::value usage = wanted.value_unsafe();
+        outline_.include_usage_value = span_of(trimmed(usage.raw_json_token()));
         if (!is_null(usage) && usage.get_bool().get(outline_.include_usage) != simdjson::SUCCESS) {
             return wrong("stream_options.include_usage", "true or false");
         }

@@ -37,7 +37,8 @@ struct RequestOutline {
 
     // Where to rewrite the body: values as they stand there.
     BodySpan model_value;
-    BodySpan stream_options_value;  ///< The object.
+    BodySpan stream_options_value;  ///< An object or null.
+    BodySpan include_usage_value;   ///< In it.
     std::size_t after_brace = 0;    ///< Behind the root's opening brace.
     bool empty_object = false;      ///< The root has no field, so that one more needs no comma.
 };

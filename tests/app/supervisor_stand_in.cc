@@ -122,7 +122,7 @@ int stand_in(int argc, char** argv) {
     app.require_subcommand(1);
     for (const char* role : {"engine", "gateway"}) {
         CLI::App* const command = app.add_subcommand(role);
-        command->add_option("--model", flags.model)->required();
+        command->add_option("--model", flags.model);
         command->add_option("--port", flags.port)->required();
         command->add_option("--config", flags.config);
         command->add_flag("--json", flags.json)->required();

@@ -55,7 +55,9 @@ protected:
         };
         events.on_progress = [this](std::string_view text) { progress.emplace_back(text); };
         Supervisor supervisor(
-            {.program = std::move(program), .model = model, .workers = {"a-0", "a-1"}},
+            {.program = std::move(program),
+             .model = model,
+             .engines = {{.name = "a-0", .model = model}, {.name = "a-1", .model = model}}},
             std::move(events), *signals);
         return supervisor.run();
     }
@@ -171,7 +173,7 @@ TEST_F(SupervisorTest, AProgramThatIsNotThereCannotStart) {
 TEST_F(SupervisorTest, AStopBeforeItIsReadyIsNoFailure) {
     // Seen by the first look at the signals, while the engines start.
     const Result<StopSignals> signals = StopSignals::take();
-    Supervisor supervisor({.model = "never-ready", .workers = {"a-0"}}, {}, *signals);
+    Supervisor supervisor({.engines = {{.name = "a-0", .model = "never-ready"}}}, {}, *signals);
     ask_to_stop();
     const ServiceEnd end = supervisor.run();
     EXPECT_EQ(end.code, kDone);

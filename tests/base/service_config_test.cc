@@ -21,11 +21,11 @@ TEST(ServiceConfigTest, AnEmptyFileServesKrillFromOneWorker) {
     EXPECT_EQ(to_string(*config.gateway.listen), "127.0.0.1:8080");
     EXPECT_EQ(to_string(*config.gateway.admin), "127.0.0.1:8081");
     ASSERT_EQ(config.pools.size(), 1U);
-    EXPECT_EQ(*config.pools[0].model, "krill");
-    EXPECT_EQ(*config.pools[0].workers, 1);
-    EXPECT_EQ(*config.pools[0].threads, std::nullopt);
-    EXPECT_EQ(*config.pools[0].step_time, std::chrono::milliseconds(50));
-    EXPECT_FALSE(*config.pools[0].thinking);
+    EXPECT_EQ(*config.pools[0].native.model, "krill");
+    EXPECT_EQ(*config.pools[0].native.workers, 1);
+    EXPECT_EQ(*config.pools[0].native.threads, std::nullopt);
+    EXPECT_EQ(*config.pools[0].native.step_time, std::chrono::milliseconds(50));
+    EXPECT_FALSE(*config.pools[0].native.thinking);
     EXPECT_EQ(*config.plan.stable, "stable");
     EXPECT_EQ(config.gateway.listen.place, "default");
 }
@@ -40,11 +40,11 @@ TEST(ServiceConfigTest, AValueOfTheFileHasItsLineAsPlace) {
     EXPECT_EQ(config->gateway.listen->port, 0);
     EXPECT_EQ(config->gateway.listen.place, "f.toml:2");
     EXPECT_EQ(config->gateway.admin.place, "default");
-    EXPECT_EQ(*config->pools[0].threads, 3);
+    EXPECT_EQ(*config->pools[0].native.threads, 3);
     EXPECT_EQ(*config->pools[0].price_hour, 1.2);
     EXPECT_EQ(config->pools[0].price_hour.place, "f.toml:8");
-    EXPECT_TRUE(*config->pools[0].thinking);
-    EXPECT_EQ(*config->pools[0].step_time, std::chrono::milliseconds(20));
+    EXPECT_TRUE(*config->pools[0].native.thinking);
+    EXPECT_EQ(*config->pools[0].native.step_time, std::chrono::milliseconds(20));
     EXPECT_EQ(*config->plan.stable, "a");
 }
 
@@ -77,10 +77,49 @@ TEST(ServiceConfigTest, WhatComesLaterSaysSo) {
                 ElementsAre("f.toml:1: plan.split is not supported yet"));
     EXPECT_THAT(mistakes("[[kv.node]]\nurl = \"x\"\n"),
                 ElementsAre(HasSubstr("kv is not supported yet")));
-    EXPECT_THAT(
-        mistakes("[[pool]]\nengine = \"openai\"\nurl = \"http://h/v1\"\n"),
-        ElementsAre("f.toml:2: pool[0].engine \"openai\" is not supported yet; \"native\" is",
-                    "f.toml:3: pool[0].url is not supported yet"));
+}
+
+TEST(ServiceConfigTest, APassThroughPoolHasAddressesAndNoEngines) {
+    const auto config = parse_service_config(
+        "[[pool]]\nname = \"a\"\nengine = \"vllm\"\nurls = [\"http://h:1/v1\", \"http://i/v1\"]\n"
+        "api_key_env = \"KEY\"\nmodel = \"m\"\nupstream_model = \"org/m\"\nmax_concurrency = 8\n"
+        "usage = \"as_asked\"\nstall_timeout = \"5s\"\nprice.hour = 2\n",
+        "f.toml");
+    ASSERT_TRUE(config) << config.error()[0].to_string();
+    const PoolConfig& pool = config->pools[0];
+    EXPECT_FALSE(pool.is_native());
+    EXPECT_THAT(*pool.upstream.urls, ElementsAre("http://h:1/v1", "http://i/v1"));
+    EXPECT_EQ(*pool.upstream.upstream_model, "org/m");
+    EXPECT_EQ(*pool.upstream.max_concurrency, 8);
+    EXPECT_EQ(*pool.upstream.stall_timeout, std::chrono::seconds(5));
+    EXPECT_EQ(*pool.upstream.first_token_timeout, std::chrono::seconds(120));
+    EXPECT_EQ(pool.upstream.urls.place, "f.toml:4");
+    const auto again = parse_service_config(render(*config), "g.toml");
+    ASSERT_TRUE(again) << again.error()[0].to_string() << render(*config);
+    EXPECT_EQ(rows(*again).size(), rows(*config).size());
+
+    const auto one =
+        parse_service_config("[[pool]]\nengine = \"openai\"\nurl = \"https://h/v1\"\n", "f.toml");
+    ASSERT_TRUE(one) << one.error()[0].to_string();
+    EXPECT_THAT(*one->pools[0].upstream.urls, ElementsAre("https://h/v1"));
+    EXPECT_EQ(one->pools[0].upstream.urls.place, "f.toml:3");
+    ASSERT_TRUE(parse_service_config(render(*one), "g.toml").has_value()) << render(*one);
+}
+
+TEST(ServiceConfigTest, MistakesOfAPassThroughPoolAreTold) {
+    EXPECT_THAT(mistakes("[[pool]]\nengine = \"openai\"\n"), ElementsAre(HasSubstr("has no url")));
+    EXPECT_THAT(mistakes("[[pool]]\nengine = \"opnai\"\n"),
+                ElementsAre(HasSubstr("did you mean 'openai'?")));
+    const std::string good = "[[pool]]\nengine = \"openai\"\n";
+    for (const char* line :
+         {"url = \"h:80\"", "url = \"http://\"", "url = \"ftp://h\"", "url = \"http://h/v1/\"",
+          "url = \"http://h/v1?x=1\"", "urls = [3]", "urls = \"http://h\"",
+          "url = \"http://h/v1\"\nusage = \"never\"", "url = \"http://h/v1\"\nworkers = 2",
+          "url = \"http://h/v1\"\nstall_timeout = \"0s\"",
+          "url = \"http://h/v1\"\nurls = [\"http://i/v1\"]"}) {
+        EXPECT_GE(mistakes(good + line + "\n").size(), 1U) << line;
+    }
+    EXPECT_GE(mistakes("[[pool]]\nurl = \"http://h/v1\"\n").size(), 1U);
 }
 
 TEST(ServiceConfigTest, APlanNamesAPool) {

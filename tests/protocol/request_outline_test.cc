@@ -40,7 +40,7 @@ TEST(RequestOutlineTest, NullsAreAbsent) {
                 R"("tools":null,"response_format":null,"user":null,"max_tokens":null})");
     EXPECT_TRUE(read.model.empty());
     EXPECT_FALSE(read.stream);
-    EXPECT_TRUE(read.stream_options_value.empty());
+    EXPECT_FALSE(read.include_usage);
     EXPECT_EQ(read.kind, RequestKind::kText);
     EXPECT_TRUE(outline("{}").empty_object);
 }

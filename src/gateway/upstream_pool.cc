@@ -1,0 +1,221 @@
+#include "gateway/upstream_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/log.h"
+#include "gateway/upstream_runner.h"
+#include "net/url.h"
+
+namespace sluice::gateway {
+namespace {
+
+using dispatch::LegFault;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kProbeTime{2'000};
+constexpr milliseconds kReadyPause{5'000};
+constexpr milliseconds kGonePause{250};
+constexpr milliseconds kLongestGonePause{5'000};
+
+/// Failures without a success that take an address out, and for how long.
+constexpr std::uint32_t kFailuresMax = 5;
+constexpr milliseconds kFirstRest{2'000};
+constexpr milliseconds kLongestRest{60'000};
+
+constexpr double kLeastWeight = 0.1;
+constexpr double kWeightLoss = 0.5;
+constexpr double kWeightGain = 1.25;
+
+}  // namespace
+
+struct UpstreamPool::Address {
+    std::string url;     ///< "http://10.0.0.7:8000/v1"
+    std::string health;  ///< "http://10.0.0.7:8000/health"
+    routing::WorkerIndex index = 0;
+    std::shared_ptr<const port::ServerInfo> info;
+    std::unique_ptr<net::HttpCall> probe;
+    net::Timer next_probe;
+    bool asks_health = false;  ///< It has no /models.
+    bool answered = false;     ///< The last probe did well.
+    milliseconds pause{0};
+    std::uint32_t failures = 0;  ///< Since the last success.
+    milliseconds rest{0};
+    std::chrono::steady_clock::time_point rests_until;
+    std::string reason = "it was not asked yet";  ///< Why it is out.
+};
+
+UpstreamPool::UpstreamPool(net::EventLoop& loop, net::HttpClient& client, PoolSet& pools,
+                           UpstreamPoolOptions options, std::function<void()> on_ready)
+    : loop_(loop),
+      client_(client),
+      registry_(pools.registry()),
+      options_(std::move(options)),
+      on_ready_(std::move(on_ready)),
+      index_(pools.next_index()) {
+    port::ServerInfo info;
+    info.engine = options_.engine;
+    info.model = options_.upstream_model.empty() ? options_.model : options_.upstream_model;
+    for (const std::string& url : options_.urls) {
+        const auto index = registry_.add({.pool = index_, .capacity = options_.max_concurrency});
+        SLUICE_ASSERT(index.has_value());  // The configuration's limits are below the registry's.
+        auto address = std::make_unique<Address>();
+        address->url = url;
+        const auto parsed = net::parse_url(url);
+        address->health = parsed ? fmt::format("{}://{}/health", parsed->secure ? "https" : "http",
+                                               parsed->authority)
+                                 : url;
+        address->index = *index;
+        address->info = std::make_shared<const port::ServerInfo>(info);
+        addresses_.push_back(std::move(address));
+    }
+}
+
+UpstreamPool::~UpstreamPool() = default;
+
+dispatch::Rules UpstreamPool::rules() const {
+    return {.resumable = false, .tried = routing::Tried::Rule::kExclude, .losses_max = 3};
+}
+
+void UpstreamPool::start() {
+    for (const auto& address : addresses_) probe(*address);
+}
+
+UpstreamPool::Address& UpstreamPool::at(routing::WorkerIndex worker) {
+    return *addresses_[worker - addresses_.front()->index];
+}
+
+std::unique_ptr<LegRunner> UpstreamPool::make_runner(const InboundRequest& request,
+                                                     std::shared_ptr<const PreparedRequest>,
+                                                     LegObserver& observer) {
+    return std::make_unique<UpstreamRunner>(loop_, client_, options_, request, observer);
+}
+
+std::expected<Assignment, routing::NoPick> UpstreamPool::pick(const routing::Load& load,
+                                                              const routing::Tried& tried) {
+    auto lease = registry_.pick(index_, load, tried);
+    if (!lease) return std::unexpected(lease.error());
+    const Address& address = at(lease->worker());
+    return Assignment{.pool = this,
+                      .url = address.url,
+                      .worker = address.url,
+                      .info = address.info,
+                      .lease = std::move(*lease)};
+}
+
+std::optional<std::size_t> UpstreamPool::capacity() const {
+    if (options_.max_concurrency == 0) return std::nullopt;
+    return addresses_.size() * options_.max_concurrency;
+}
+
+std::vector<WorkerView> UpstreamPool::workers() const {
+    std::vector<WorkerView> views;
+    for (const auto& address : addresses_) {
+        views.push_back({.name = fmt::format("{}-{}", options_.name, views.size()),
+                         .url = address->url,
+                         .state = registry_.ready(address->index) ? "ready" : "lost",
+                         .report = {},
+                         .report_age = {},
+                         .versions = address->info});
+    }
+    return views;
+}
+
+// ---- Results --------------------------------------------------------------------------------------
+
+void UpstreamPool::report_success(routing::WorkerIndex worker) {
+    Address& address = at(worker);
+    address.failures = 0;
+    address.rest = milliseconds(0);
+    const double weight = registry_.weight(worker);
+    if (weight < 1.0) registry_.set_weight(worker, std::min(1.0, weight * kWeightGain));
+}
+
+void UpstreamPool::report_fault(routing::WorkerIndex worker, LegFault fault) {
+    Address& address = at(worker);
+    switch (fault) {
+        case LegFault::kRefused: return;
+        case LegFault::kFull:
+            registry_.set_weight(worker,
+                                 std::max(kLeastWeight, registry_.weight(worker) * kWeightLoss));
+            return;
+        case LegFault::kMisconfigured: return rest(address, "it refuses what is right");
+        case LegFault::kUnavailable:
+        case LegFault::kStalled:
+        case LegFault::kBroken:
+            if (++address.failures >= kFailuresMax)
+                return rest(address, "it failed several requests in a row");
+            // It may be gone altogether: that is known soon.
+            if (fault == LegFault::kUnavailable) probe(address);
+            return;
+    }
+}
+
+void UpstreamPool::rest(Address& address, std::string_view reason) {
+    address.rest = std::clamp(address.rest * 2, kFirstRest, kLongestRest);
+    address.rests_until = std::chrono::steady_clock::now() + address.rest;
+    address.failures = 0;
+    take_out(address, reason);
+    probe_later(address, address.rest);
+}
+
+void UpstreamPool::take_out(Address& address, std::string_view reason) {
+    if (registry_.ready(address.index))
+        log::warn("upstream {} of pool {} is out: {}", address.url, options_.name, reason);
+    address.reason = reason;
+    registry_.set_ready(address.index, false);
+}
+
+// ---- Probes ---------------------------------------------------------------------------------------
+
+void UpstreamPool::probe(Address& address) {
+    net::HttpHeaders headers;
+    if (!options_.api_key.empty()) headers.add("Authorization", "Bearer " + options_.api_key);
+    auto status = std::make_shared<int>(0);
+    address.probe =
+        client_.start({.url = address.asks_health ? address.health : address.url + "/models",
+                       .headers = std::move(headers),
+                       .connect_time = kProbeTime,
+                       .head_time = kProbeTime,
+                       .stall_time = kProbeTime},
+                      {.on_head = [status](int code, const net::HttpHeaders&) { *status = code; },
+                       .on_data = {},
+                       .on_done = [this, &address, status] { on_probe(address, *status); },
+                       .on_error = [this, &address](const Error&) { on_probe(address, 0); }});
+}
+
+void UpstreamPool::probe_later(Address& address, milliseconds pause) {
+    address.next_probe = loop_.call_after(pause, [this, &address] { probe(address); });
+}
+
+void UpstreamPool::on_probe(Address& address, int status) {
+    const bool unknown = status == 404 || status == 405;
+    if (unknown && !address.asks_health) {
+        address.asks_health = true;
+        return probe_later(address, milliseconds(0));
+    }
+    address.answered = status >= 200 && status < 300;
+    if (!address.answered) {
+        address.asks_health = false;
+        address.pause = std::clamp(address.pause * 2, kGonePause, kLongestGonePause);
+        take_out(address, status == 0     ? "it does not answer"
+                          : status == 401 ? "it does not take our key"
+                                          : fmt::format("its health is status {}", status));
+        return probe_later(address, address.pause);
+    }
+    address.pause = milliseconds(0);
+    probe_later(address, kReadyPause);
+    if (std::chrono::steady_clock::now() >= address.rests_until) become_ready(address);
+}
+
+void UpstreamPool::become_ready(Address& address) {
+    if (registry_.ready(address.index)) return;
+    registry_.set_ready(address.index, true);
+    log::info("upstream {} of pool {} is ready", address.url, options_.name);
+    on_ready_();
+}
+
+}  // namespace sluice::gateway

@@ -1,0 +1,90 @@
+#pragma once
+
+// A pass-through pool: OpenAI-compatible addresses that are given the client's own request.
+//
+// An address is ready while its /models (or, where there is none, /health) answers. It is taken out
+// by what it does with requests, too: at once if it refuses our key or does not know what we ask for,
+// and after several failures without a success between them; it comes back after a while, and for
+// longer each time. One that has no room (429, 503) gets a smaller share until it answers again.
+// A client's mistake never counts.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "adapters/openai_leg.h"
+#include "gateway/pool.h"
+#include "gateway/pool_set.h"
+#include "net/event_loop.h"
+#include "net/http_client.h"
+
+namespace sluice::gateway {
+
+enum class UsagePolicy : std::uint8_t {
+    kAlways,   ///< Streams are asked for usage; who did not ask does not get the extra event.
+    kAsAsked,  ///< The body stays as it is; then records may have no token counts.
+};
+
+struct UpstreamPoolOptions {
+    std::string name;
+    std::string engine = "openai";
+    std::vector<std::string> urls;      ///< "http://10.0.0.7:8000/v1"
+    std::string api_key;                ///< Never logged.
+    std::string model;                  ///< The name clients use; empty takes every name.
+    std::string upstream_model;         ///< What it is called there; empty: the same.
+    std::uint32_t max_concurrency = 0;  ///< Of each address; 0 is unknown, and not limited.
+    UsagePolicy usage = UsagePolicy::kAlways;
+    adapters::OpenAiLegOptions times;
+};
+
+class UpstreamPool final : public Pool {
+public:
+    /// `on_ready` is called whenever an address becomes ready.
+    UpstreamPool(net::EventLoop& loop, net::HttpClient& client, PoolSet& pools,
+                 UpstreamPoolOptions options, std::function<void()> on_ready);
+    ~UpstreamPool() override;
+
+    [[nodiscard]] const std::string& name() const override { return options_.name; }
+    [[nodiscard]] const std::string& engine() const override { return options_.engine; }
+    [[nodiscard]] const std::string& model() const override { return options_.model; }
+    [[nodiscard]] routing::PoolIndex index() const override { return index_; }
+    [[nodiscard]] dispatch::Rules rules() const override;
+    void start() override;
+    [[nodiscard]] Prepared prepare(const InboundRequest&) const override { return nullptr; }
+    [[nodiscard]] bool slow_to_prepare(const InboundRequest&) const override { return false; }
+    [[nodiscard]] const void* recipe() const override { return nullptr; }
+    [[nodiscard]] std::unique_ptr<LegRunner> make_runner(
+        const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
+        LegObserver& observer) override;
+    [[nodiscard]] std::expected<Assignment, routing::NoPick> pick(
+        const routing::Load& load, const routing::Tried& tried) override;
+    void report_success(routing::WorkerIndex worker) override;
+    void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault) override;
+    [[nodiscard]] std::vector<WorkerView> workers() const override;
+    [[nodiscard]] std::optional<std::size_t> capacity() const override;
+
+private:
+    struct Address;
+
+    [[nodiscard]] Address& at(routing::WorkerIndex worker);
+    void probe(Address& address);
+    void probe_later(Address& address, std::chrono::milliseconds pause);
+    void on_probe(Address& address, int status);
+    void become_ready(Address& address);
+    void take_out(Address& address, std::string_view reason);
+    void rest(Address& address, std::string_view reason);
+
+    net::EventLoop& loop_;
+    net::HttpClient& client_;
+    routing::Registry& registry_;
+    const UpstreamPoolOptions options_;
+    std::function<void()> on_ready_;
+    routing::PoolIndex index_;
+    std::vector<std::unique_ptr<Address>> addresses_;  ///< Their indices are in a row.
+};
+
+}  // namespace sluice::gateway

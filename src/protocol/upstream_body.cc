@@ -1,0 +1,72 @@
+#include "protocol/upstream_body.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "protocol/json_writer.h"
+
+namespace sluice::protocol {
+namespace {
+
+struct Edit {
+    BodySpan where;  ///< What is replaced; of size 0, where something is put in.
+    std::string with;
+};
+
+struct Edits {
+    std::vector<Edit> replaced;
+    std::string new_fields;  ///< To stand first in the object, separated by commas.
+
+    void add_field(std::string_view field) {
+        if (!new_fields.empty()) new_fields += ',';
+        new_fields += field;
+    }
+};
+
+void edit_model(Edits& edits, const RequestOutline& outline, std::string_view model) {
+    std::string name;
+    append_json_string(name, model);
+    if (outline.model_value.empty()) return edits.add_field(R"("model":)" + name);
+    edits.replaced.push_back({outline.model_value, std::move(name)});
+}
+
+void edit_usage(Edits& edits, std::string_view body, const RequestOutline& outline) {
+    constexpr std::string_view kWish = R"({"include_usage":true})";
+    const BodySpan& options = outline.stream_options_value;
+    if (!outline.include_usage_value.empty())
+        return edits.replaced.push_back({outline.include_usage_value, "true"});
+    if (options.empty()) return edits.add_field(R"("stream_options":)" + std::string(kWish));
+    if (body[options.begin] != '{') return edits.replaced.push_back({options, std::string(kWish)});
+    const std::string_view inside = body.substr(options.begin + 1, options.size - 2);
+    const bool empty = inside.find_first_not_of(" \t\r\n") == std::string_view::npos;
+    edits.replaced.push_back({{.begin = options.begin + 1},
+                              std::string(R"("include_usage":true)") + (empty ? "" : ",")});
+}
+
+}  // namespace
+
+std::string upstream_body(std::string_view body, const RequestOutline& outline,
+                          const UpstreamBodyEdits& edits) {
+    Edits list;
+    if (!edits.model.empty() && edits.model != outline.model)
+        edit_model(list, outline, edits.model);
+    if (edits.include_usage && !outline.include_usage) edit_usage(list, body, outline);
+    if (!list.new_fields.empty()) {
+        if (!outline.empty_object) list.new_fields += ',';
+        list.replaced.push_back({{.begin = outline.after_brace}, std::move(list.new_fields)});
+    }
+    std::ranges::sort(list.replaced, {}, [](const Edit& edit) { return edit.where.begin; });
+    std::size_t size = body.size();
+    for (const Edit& edit : list.replaced) size += edit.with.size();
+    std::string out;
+    out.reserve(size);
+    std::size_t at = 0;
+    for (const Edit& edit : list.replaced) {
+        out.append(body.substr(at, edit.where.begin - at)).append(edit.with);
+        at = edit.where.begin + edit.where.size;
+    }
+    return out.append(body.substr(at));
+}
+
+}  // namespace sluice::protocol

@@ -1,0 +1,55 @@
+#include "protocol/upstream_body.h"
+
+#include <gtest/gtest.h>
+
+namespace sluice::protocol {
+namespace {
+
+std::string edited(const std::string& body, const UpstreamBodyEdits& edits) {
+    return upstream_body(body, *read_outline(body), edits);
+}
+
+TEST(UpstreamBodyTest, WithoutEditsEveryByteStays) {
+    const std::string body = " {\"model\" : \"m\" ,\n \"x\":[1, 0.70],\"stream\":true} ";
+    EXPECT_EQ(edited(body, {}), body);
+    EXPECT_EQ(edited(body, {.model = "m"}), body);
+}
+
+TEST(UpstreamBodyTest, OnlyTheModelsNameChanges) {
+    EXPECT_EQ(edited(R"({"a":1,"model": "m" ,"z":"model"})", {.model = "big \"m\""}),
+              R"({"a":1,"model": "big \"m\"" ,"z":"model"})");
+    EXPECT_EQ(edited(R"({"a":1})", {.model = "m"}), R"({"model":"m","a":1})");
+    EXPECT_EQ(edited("{ }", {.model = "m"}), R"({"model":"m" })");
+}
+
+TEST(UpstreamBodyTest, UsageIsAskedForWhereverTheClientLeftIt) {
+    const UpstreamBodyEdits usage{.include_usage = true};
+    EXPECT_EQ(edited(R"({"stream":true})", usage),
+              R"({"stream_options":{"include_usage":true},"stream":true})");
+    EXPECT_EQ(edited(R"({"stream_options":null})", usage),
+              R"({"stream_options":{"include_usage":true}})");
+    EXPECT_EQ(edited(R"({"stream_options": { } })", usage),
+              R"({"stream_options": {"include_usage":true } })");
+    EXPECT_EQ(edited(R"({"stream_options":{"x":{"y":1}},"a":1})", usage),
+              R"({"stream_options":{"include_usage":true,"x":{"y":1}},"a":1})");
+    EXPECT_EQ(edited(R"({"stream_options":{"include_usage":false,"x":1}})", usage),
+              R"({"stream_options":{"include_usage":true,"x":1}})");
+    EXPECT_EQ(edited(R"({"stream_options":{"include_usage":null}})", usage),
+              R"({"stream_options":{"include_usage":true}})");
+    const std::string asked = R"({"stream_options":{"include_usage":true}})";
+    EXPECT_EQ(edited(asked, usage), asked);
+}
+
+TEST(UpstreamBodyTest, BothEditsAreValidJsonTogether) {
+    for (const char* body :
+         {"{}", R"({"a":1})", R"({"model":"m","a":1})", R"({"stream_options":{},"model":"m"})"}) {
+        const std::string out = edited(body, {.model = "new", .include_usage = true});
+        const auto outline = read_outline(out);
+        ASSERT_TRUE(outline.has_value()) << out;
+        EXPECT_EQ(outline->model, "new") << out;
+        EXPECT_TRUE(outline->include_usage) << out;
+    }
+}
+
+}  // namespace
+}  // namespace sluice::protocol
