@@ -185,13 +185,6 @@ private:
     static std::optional<double> get(Table& table, std::string_view key, double, Range) {
         return table.number(key, 0.0);
     }
-    static std::optional<std::chrono::milliseconds> get(Table& table, std::string_view key,
-                                                        std::chrono::milliseconds, Range) {
-        const std::optional<std::chrono::milliseconds> time = table.duration(key);
-        if (!time || (time->count() >= 1 && time->count() <= kStepTimeMost.count())) return time;
-        table.reject(key, fmt::format("must be from 1ms to {}ms", kStepTimeMost.count()));
-        return std::nullopt;
-    }
     static std::optional<std::optional<std::int64_t>> get(Table& table, std::string_view key,
                                                           std::optional<std::int64_t>,
                                                           Range range) {
@@ -269,6 +262,12 @@ void check_url(Table& table, std::string_view key, const std::string& url) {
     if (!good) table.reject(key, "is not an address; write it like \"http://10.0.0.7:8000/v1\"");
 }
 
+void check_native(Table& table, const NativeConfig& native) {
+    const std::chrono::milliseconds time = *native.step_time;
+    if (time.count() >= 1 && time <= kStepTimeMost) return;
+    table.reject("step_time", fmt::format("must be from 1ms to {}ms", kStepTimeMost.count()));
+}
+
 void check_upstream(Table& table, UpstreamConfig& upstream) {
     read_url(table, upstream);
     const std::string_view key = table.has("url") ? "url" : "urls";
@@ -291,7 +290,11 @@ PoolConfig read_pool(Table table) {
     if (!is_name(*pool.name)) {
         table.reject("name", "must be at most 64 of a-z, 0-9, '-' and '_'");
     }
-    if (is_upstream(*pool.engine)) check_upstream(table, pool.upstream);
+    if (is_upstream(*pool.engine)) {
+        check_upstream(table, pool.upstream);
+    } else {
+        check_native(table, pool.native);
+    }
     table.finish();
     return pool;
 }
