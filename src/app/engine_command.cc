@@ -15,6 +15,7 @@
 #include "app/command.h"
 #include "app/model_files.h"
 #include "app/stable_pool.h"
+#include "base/hardware.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/units.h"
@@ -95,6 +96,7 @@ int serve(const Options& options, const std::filesystem::path& model, std::size_
     worker.about.version = version().version;
     worker.about.commit = version().commit;
     worker.about.build_flags = version().flags;
+    worker.about.hardware = cpu_name();
     worker.on_listening = [address, json](std::uint16_t port) {
         announce("listening", url_of(address, port), json);
     };
