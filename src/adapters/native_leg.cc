@@ -31,10 +31,12 @@ struct NativeLeg::State : std::enable_shared_from_this<NativeLeg::State> {
         const auto with_self = [weak = weak_from_this()](auto work) {
             if (const auto self = weak.lock(); self && !self->over) work(*self);
         };
+        net::HttpHeaders headers{{"Content-Type", "application/json"}};
+        if (!options.traceparent.empty()) headers.add("traceparent", options.traceparent);
         call = client.start(
             {.method = "POST",
              .url = url + "/generate",
-             .headers = {{"Content-Type", "application/json"}},
+             .headers = std::move(headers),
              .body = std::move(body),
              .connect_time = options.connect_time,
              .head_time = options.head_time,

@@ -37,6 +37,7 @@ struct LegOptions {
     std::chrono::milliseconds head_time{10'000};
     /// Longest time without a frame; heartbeats are frames.
     std::chrono::milliseconds stall_time{15'000};
+    std::string traceparent;  ///< Sent along if it is not empty.
 };
 
 class NativeLeg {

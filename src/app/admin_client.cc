@@ -26,7 +26,10 @@ struct Answer {
     std::string body;
 };
 
-Result<Answer> call(net::ClientRequest request) {
+using Sink = std::function<void(std::string_view)>;
+
+/// The body of a 2xx answer goes to `sink` if there is one.
+Result<Answer> call(net::ClientRequest request, const Sink& sink) {
     net::EventLoop loop;
     net::HttpClient client(loop);
     Answer answer;
@@ -40,6 +43,7 @@ Result<Answer> call(net::ClientRequest request) {
         {.on_head = [&](int status, const net::HttpHeaders&) { answer.status = status; },
          .on_data =
              [&](std::string_view data) {
+                 if (sink && answer.status / 100 == 2) return sink(data);
                  answer.body += data;
                  if (answer.body.size() > limits::kAdminAnswerBytes)
                      end(Error::invalid("the answer is too long"));
@@ -64,6 +68,30 @@ Error refusal(const std::string& url, const Answer& answer) {
     if (message.empty()) message = fmt::format("{} answered with status {}", url, answer.status);
     return {ErrorCode::kUnavailable, std::move(message),
             error ? "" : text_at(body, "/error/param")};
+}
+
+}  // namespace
+
+namespace {
+
+Result<std::string> checked_call(const AdminOptions& options, net::ClientRequest request,
+                                 const Sink& sink) {
+    const Result<std::string> url = admin_url(options);
+    if (!url) return std::unexpected(url.error());
+    request.url = *url + request.url;
+    // Not a flag: those are for everybody to see in the list of processes.
+    if (const char* const key = std::getenv("SLUICE_ADMIN_KEY"); key != nullptr && *key != '\0')
+        request.headers.set("Authorization", std::string("Bearer ") + key);
+    Result<Answer> answer = call(std::move(request), sink);
+    if (!answer) {
+        return std::unexpected(
+            Error(ErrorCode::kUnavailable,
+                  fmt::format("no gateway answers at {}: {}; `sluice up` starts one, and --url "
+                              "names another address",
+                              *url, answer.error().message())));
+    }
+    if (answer->status / 100 != 2) return std::unexpected(refusal(*url, *answer));
+    return std::move(answer->body);
 }
 
 }  // namespace
@@ -93,22 +121,14 @@ Result<std::string> admin_url(const AdminOptions& options) {
 }
 
 Result<std::string> call_admin(const AdminOptions& options, net::ClientRequest request) {
-    const Result<std::string> url = admin_url(options);
-    if (!url) return std::unexpected(url.error());
-    request.url = *url + request.url;
-    // Not a flag: those are for everybody to see in the list of processes.
-    if (const char* const key = std::getenv("SLUICE_ADMIN_KEY"); key != nullptr && *key != '\0')
-        request.headers.set("Authorization", std::string("Bearer ") + key);
-    Result<Answer> answer = call(std::move(request));
-    if (!answer) {
-        return std::unexpected(
-            Error(ErrorCode::kUnavailable,
-                  fmt::format("no gateway answers at {}: {}; `sluice up` starts one, and --url "
-                              "names another address",
-                              *url, answer.error().message())));
-    }
-    if (answer->status / 100 != 2) return std::unexpected(refusal(*url, *answer));
-    return std::move(answer->body);
+    return checked_call(options, std::move(request), {});
+}
+
+Result<void> stream_admin(const AdminOptions& options, net::ClientRequest request,
+                          const Sink& sink) {
+    const auto body = checked_call(options, std::move(request), sink);
+    if (!body) return std::unexpected(body.error());
+    return {};
 }
 
 int fail_admin(const Error& error) {

@@ -2,7 +2,9 @@
 
 // How `sluice ctl` talks to a running gateway: one call to its admin address, one answer.
 
+#include <functional>
 #include <string>
+#include <string_view>
 
 #include "base/error.h"
 #include "net/http_client.h"
@@ -33,6 +35,10 @@ void add_admin_options(CLI::App& verb, AdminOptions& options, const std::string&
 /// address if nothing answers there, `kInvalid` for a URL that is none.
 [[nodiscard]] Result<std::string> call_admin(const AdminOptions& options,
                                              net::ClientRequest request);
+
+/// The same, but the body is handed over piece by piece as it comes, whatever its length.
+[[nodiscard]] Result<void> stream_admin(const AdminOptions& options, net::ClientRequest request,
+                                        const std::function<void(std::string_view)>& sink);
 
 /// Prints the error; a wrong address is wrong use, all else a failure.
 [[nodiscard]] int fail_admin(const Error& error);

@@ -9,6 +9,7 @@
 namespace sluice::app {
 
 Run define_bench(CLI::App& command);
+Run define_card(CLI::App& command);
 Run define_config(CLI::App& command);
 Run define_ctl(CLI::App& command);
 Run define_down(CLI::App& command);
@@ -33,6 +34,7 @@ constexpr auto kCommands = std::to_array<Command>({
      define_engine},
     {"ctl", "Look at a running service, and control it", define_ctl},
     {"gate", "Questions to ask before a change meets traffic", define_gate},
+    {"card", "Lay a candidate pool beside the one that answers", define_card},
     {"bench", "Measure speed", define_bench},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},

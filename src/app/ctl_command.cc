@@ -10,13 +10,17 @@ namespace sluice::app {
 
 // One verb, one file: ctl_VERB.cc.
 Run define_ctl_keys(CLI::App& verb);
+Run define_ctl_records(CLI::App& verb);
 Run define_ctl_status(CLI::App& verb);
+Run define_ctl_where(CLI::App& verb);
 
 namespace {
 
 constexpr auto kVerbs = std::to_array<Command>({
     {"status", "What answers, how busy it is, and which way traffic goes", define_ctl_status},
     {"keys", "Make, list and revoke API keys", define_ctl_keys},
+    {"where", "Where a request is or was, and on which versions", define_ctl_where},
+    {"records", "What is known of requests that are over", define_ctl_records},
 });
 
 }  // namespace

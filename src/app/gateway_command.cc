@@ -28,6 +28,7 @@ struct Options {
     std::optional<std::string> model;
     std::vector<std::string> workers;
     std::string keys;
+    std::string records;
     bool json = false;
 };
 
@@ -104,12 +105,26 @@ gateway::NativePoolSetup native_setup(const PoolConfig& pool, const Options& opt
     return setup;
 }
 
+gateway::RecordSetup record_setup(const Options& options, const ServiceConfig& config) {
+    const RecordConfig& record = config.record;
+    gateway::RecordSetup setup{
+        .folder = options.records.empty() ? record.path->value_or("") : options.records,
+        .retention_age = *record.retention_age,
+        .retention_bytes = *record.retention_bytes,
+        .access_log = *record.access_log};
+    for (const PoolConfig& pool : config.pools) setup.prices[*pool.name] = *pool.price_hour;
+    const char* const endpoint = std::getenv("OTEL_EXPORTER_OTLP_ENDPOINT");
+    setup.otlp_endpoint = record.otlp_endpoint->value_or(endpoint == nullptr ? "" : endpoint);
+    return setup;
+}
+
 Result<gateway::GatewayProcessOptions> process_options(const Options& options,
                                                        const ServiceConfig& config) {
     const std::string& stable = *stable_pool(config).name;
     gateway::GatewayProcessOptions process;
     process.gateway.listen = server_options(*config.gateway.listen, options.port);
     process.gateway.admin = server_options(*config.gateway.admin, options.admin_port);
+    process.records = record_setup(options, config);
     process.protection = {
         .keys_file = options.keys.empty() ? config.gateway.keys->value_or("") : options.keys,
         .open = config.gateway.open->has_value(),
@@ -173,6 +188,8 @@ Run define_gateway(CLI::App& command) {
         ->type_name("[POOL=]URL");
     command.add_option("--keys", options->keys, "File of API keys, as `sluice ctl keys` makes it")
         ->type_name("FILE");
+    command.add_option("--records", options->records, "Folder for records; else [record] path")
+        ->type_name("DIR");
     command.add_flag("--json", options->json, "Announce addresses as JSON, an object a line");
     return [options] { return run(*options); };
 }

@@ -100,6 +100,7 @@ std::vector<std::string> Supervisor::gateway_command() const {
     if (!plan_.model.empty()) argv.insert(argv.end(), {"--model", plan_.model});
     for (std::size_t i = 0; i < plan_.engines.size(); ++i)
         argv.insert(argv.end(), {"--worker", plan_.engines[i].pool + "=" + members_[i].url});
+    if (!plan_.records.empty()) argv.insert(argv.end(), {"--records", plan_.records});
     return argv;
 }
 

@@ -39,6 +39,7 @@ struct ServicePlan {
     std::vector<EnginePlan> engines{};   ///< None if all pools are pass-through.
     std::uint16_t port = 0;              ///< 0 takes a free one.
     std::uint16_t admin_port = 0;
+    std::string records{};  ///< Folder for records; empty: as the configuration says.
 };
 
 /// All optional, all called from inside `run`.

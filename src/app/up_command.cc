@@ -77,6 +77,7 @@ ServicePlan make_plan(const ServiceConfig& config, const StateFolder& folder,
     std::int64_t all = 0;
     for (const PoolConfig& pool : config.pools) all += pool.is_native() ? workers_of(pool) : 0;
     const bool automatic = options.threads == "auto";
+    if (!*config.record.path) plan.records = folder.path() + "/records";
     for (const PoolConfig& pool : config.pools) {
         if (!pool.is_native()) continue;
         const bool own_model = &pool != &stable || options.model.empty();

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/trace_limits.h"
+
 namespace sluice::limits {
 namespace {
 
@@ -103,6 +105,7 @@ constexpr auto kTable = std::to_array<Limit>({
     {"record.journal", kRecordJournalBytes, "bytes",
      "failures wait in memory, beyond record.queue they count in another's weight"},
     {"record.manifests", kRecordManifests, "count", "version manifests are written again"},
+    {"traces.waiting", kTracesWaiting, "count", "the spans of further requests are dropped"},
     {"record.legs", kRecordLegs, "count", "further legs of a request are left out when read"},
     {"service.line", kChildLineBytes, "bytes", "a process's line is cut"},
     {"service.backlog", kChildBacklogBytes, "bytes", "nobody reads the log: lines are dropped"},

@@ -108,6 +108,19 @@ void visit_pool(Pool& pool, Visitor&& visit) {
     visit("price.hour", pool.price_hour, 0.0, "of the whole pool; for cost per success");
 }
 
+template <class Record, class Visitor>
+void visit_record(Record& record, Visitor&& visit) {
+    visit("path", record.path, std::nullopt,
+          "folder of the records; \"\": in the state folder of `sluice up`");
+    visit("retention_age", record.retention_age, std::chrono::hours(24 * 30),
+          "older records are deleted");
+    visit("retention_bytes", record.retention_bytes, std::uint64_t{4} << 30U,
+          "beyond it the oldest records are deleted");
+    visit("access_log", record.access_log, false, "one line a request on stderr, as JSON");
+    visit("otlp_endpoint", record.otlp_endpoint, std::nullopt,
+          "collector of traces; \"\": OTEL_EXPORTER_OTLP_ENDPOINT, else none");
+}
+
 template <class Plan, class Visitor>
 void visit_plan(Plan& plan, Visitor&& visit) {
     visit("stable", plan.stable, "", "the pool that answers");
@@ -222,6 +235,10 @@ private:
     static std::optional<std::vector<std::string>> get(Table& table, std::string_view key,
                                                        const std::vector<std::string>&, Range) {
         return table.texts(key);
+    }
+    static std::optional<std::uint64_t> get(Table& table, std::string_view key, std::uint64_t,
+                                            Range) {
+        return table.bytes(key);
     }
     static std::optional<HostPort> get(Table& table, std::string_view key, const HostPort&, Range) {
         const std::optional<std::string> text = table.text(key);
@@ -389,6 +406,14 @@ PlanConfig read_plan(Table& root, const std::vector<PoolConfig>& pools) {
     return plan;
 }
 
+RecordConfig read_record(Table& root) {
+    RecordConfig record;
+    std::optional<Table> table = root.table("record");
+    visit_record(record, table ? Reader(*table) : Reader());
+    if (table) table->finish();
+    return record;
+}
+
 std::expected<ServiceConfig, std::vector<Error>> read(const Document& document) {
     Table root = document.root();
     ServiceConfig config;
@@ -396,6 +421,7 @@ std::expected<ServiceConfig, std::vector<Error>> read(const Document& document) 
     config.pools = read_pools(root);
     config.plan = read_plan(root, config.pools);
     config.tenants = read_tenants(root);
+    config.record = read_record(root);
     for (const std::string_view key : kRootLater) root.forbid(key, kNotYet);
     root.finish();
     std::vector<Error> errors = document.errors();
@@ -443,6 +469,7 @@ std::string literal(const std::optional<std::chrono::milliseconds>& value) {
 std::string literal(const std::optional<std::string>& value) {
     return literal(std::string_view(value.value_or("")));
 }
+std::string literal(std::uint64_t value) { return literal(std::string_view(format_bytes(value))); }
 
 class Printer {
 public:
@@ -501,6 +528,7 @@ std::vector<ConfigRow> rows(const ServiceConfig& config) {
     for (std::size_t i = 0; i < config.tenants.size(); ++i) {
         visit_tenant(config.tenants[i], Printer(fmt::format("tenant[{}]", i), rows));
     }
+    visit_record(config.record, Printer("record", rows));
     return rows;
 }
 

@@ -84,8 +84,17 @@ struct TenantConfig {
     Setting<std::string> share;  ///< Who shares cached prefixes: "tenant", "user" or "session".
 };
 
+struct RecordConfig {
+    Setting<std::optional<std::string>> path;  ///< Of a folder.
+    Setting<std::chrono::milliseconds> retention_age;
+    Setting<std::uint64_t> retention_bytes;
+    Setting<bool> access_log;
+    Setting<std::optional<std::string>> otlp_endpoint;
+};
+
 struct ServiceConfig {
     GatewayConfig gateway;
+    RecordConfig record;
     std::vector<PoolConfig> pools;  ///< At least one; names are unique.
     PlanConfig plan;
     std::vector<TenantConfig> tenants;  ///< Names are unique.

@@ -10,6 +10,7 @@
 #include "base/assert.h"
 #include "gateway/answer_writer.h"
 #include "gateway/copied_exchange.h"
+#include "gateway/random_id.h"
 #include "gateway/stable_steering.h"
 #include "gateway/status_report.h"
 #include "protocol/json_writer.h"
@@ -82,6 +83,10 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
         .on_room = [this](Pool& pool) { serve_one(pool); },
         .on_done = [this](Generation& each) { on_done(each); }});
     for (const auto& observer : options_.observers) services_->observers.push_back(observer.get());
+    if (options_.records) record_probe_ = std::make_unique<RecordProbe>(registry_);
+    record_endpoints_ = std::make_unique<RecordEndpoints>(
+        loop, options_.records, [this](std::string_view id) { return find(id); });
+    record_endpoints_->add_to(admin_routes_);
     add_routes();
     if (options_.admission) options_.admission->attach([this] { return room(); }, registry_);
 }
@@ -161,6 +166,7 @@ Result<InboundRequest> Gateway::read_request(Endpoint endpoint, const Exchange& 
         .patient = patient,
         .request_id = client_request_id(request),
         .deadline = options_.deadline,
+        .trace = continue_trace(request.headers.find("traceparent")),
         .pinned_pool = std::string(request.headers.find("x-sluice-pool").value_or(""))};
     if (const auto text = request.headers.find("x-sluice-deadline-ms")) {
         std::uint64_t value = 0;
@@ -180,8 +186,7 @@ Result<InboundRequest> Gateway::read_request(Endpoint endpoint, const Exchange& 
 void Gateway::generate(Endpoint endpoint, const Exchange& exchange) {
     auto request = read_request(endpoint, exchange);
     if (!request) {
-        probe_.finished({}, RequestKind::kText, LengthBucket::kTo16k, Outcome::kRejected);
-        return refuse(*exchange, protocol::to_api_error(request.error()));
+        return refuse_early(endpoint, exchange, protocol::to_api_error(request.error()));
     }
     const auto generation = std::make_shared<Generation>(*services_, std::move(*request));
     live_.emplace(generation.get(), generation);
@@ -195,10 +200,27 @@ std::optional<std::size_t> Gateway::room() const {
     return room;
 }
 
+void Gateway::refuse_early(Endpoint endpoint, const Exchange& exchange,
+                           const protocol::ApiError& error) {
+    probe_.finished({}, RequestKind::kText, LengthBucket::kTo16k, Outcome::kRejected);
+    RequestReport report{.rid = draw_rid(),
+                         .request_id = client_request_id(exchange->request()),
+                         .trace = continue_trace(exchange->request().headers.find("traceparent")),
+                         .time = std::chrono::system_clock::now(),
+                         .endpoint = endpoint,
+                         .outcome = Outcome::kRejected,
+                         .error_code = std::string(protocol::to_string(error.code)),
+                         .status = protocol::http_status(error.code)};
+    if (report.request_id.empty()) report.request_id = report.rid;
+    for (RequestObserver* observer : services_->observers) observer->on_refused(report);
+    refuse(*exchange, error);
+}
+
 std::string Gateway::copy(const Generation& original, Pool& pool) {
     if (!pools_.any_ready(pool)) return {};
     InboundRequest request = original.request();
     request.role = RequestRole::kShadow;
+    request.trace.parent_id = std::exchange(request.trace.span_id, draw_span_id());
     request.exchange = std::make_shared<CopiedExchange>(request.exchange);
     request.patient = nullptr;
     const auto generation = std::make_shared<Generation>(*services_, std::move(request));
@@ -317,6 +339,7 @@ void Gateway::handle_ready(const Exchange& exchange) {
 
 void Gateway::handle_metrics(const Exchange& exchange) {
     probe_.queue_depth(queued_requests());
+    if (record_probe_) record_probe_->update(options_.records->stats());
     net::HttpResponse response = net::HttpResponse::text(200, registry_.text());
     response.headers.set("Content-Type", std::string(metrics::Registry::kContentType));
     exchange->respond(std::move(response));

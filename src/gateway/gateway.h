@@ -22,6 +22,8 @@
 #include "gateway/generation.h"
 #include "gateway/native_pool.h"
 #include "gateway/pool_set.h"
+#include "gateway/record_endpoints.h"
+#include "gateway/record_probe.h"
 #include "gateway/request_preparer.h"
 #include "gateway/router.h"
 #include "gateway/upstream_pool.h"
@@ -49,6 +51,9 @@ struct GatewayOptions {
     /// A stream that waits longer gets its head, and comments from then on.
     std::chrono::milliseconds headers_after{2'000};
     std::vector<std::shared_ptr<RequestObserver>> observers;
+    /// What /admin/records, /admin/where and /admin/card read; a RecordKeeper among the observers
+    /// writes it. May be null.
+    std::shared_ptr<record::RecordStore> records;
 };
 
 class Gateway {
@@ -109,6 +114,7 @@ private:
     void handle_ready(const Exchange& exchange);
     void handle_metrics(const Exchange& exchange);
 
+    void refuse_early(Endpoint endpoint, const Exchange& exchange, const protocol::ApiError& error);
     void generate(Endpoint endpoint, const Exchange& exchange);
     [[nodiscard]] Result<InboundRequest> read_request(Endpoint endpoint,
                                                       const Exchange& exchange) const;
@@ -134,6 +140,8 @@ private:
     std::deque<std::shared_ptr<Generation>> queue_;
     std::function<void()> on_drained_;
     net::Timer grace_;
+    std::unique_ptr<RecordProbe> record_probe_;  ///< Null without records.
+    std::unique_ptr<RecordEndpoints> record_endpoints_;
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);  ///< Expires with this object.
     Router client_routes_;
     Router admin_routes_;

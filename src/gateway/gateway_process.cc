@@ -11,6 +11,8 @@
 #include "checkpoint/hyper_parameters.h"
 #include "gateway/model_vocabulary.h"
 #include "gateway/protection.h"
+#include "gateway/record_keeper.h"
+#include "gateway/trace_exporter.h"
 
 namespace sluice::gateway {
 namespace {
@@ -48,6 +50,32 @@ Result<std::shared_ptr<const RequestPreparer>> find_preparer(const NativePoolSet
     return preparer;
 }
 
+Result<std::shared_ptr<record::RecordStore>> open_store(const RecordSetup& setup) {
+    if (setup.folder.empty()) return nullptr;
+    auto store = record::RecordStore::open({.folder = setup.folder,
+                                            .retention_age = setup.retention_age,
+                                            .retention_bytes = setup.retention_bytes});
+    if (!store) return std::unexpected(store.error());
+    for (const auto& [pool, price_hour] : setup.prices) (*store)->set_price(pool, price_hour);
+    return std::shared_ptr<record::RecordStore>(std::move(*store));
+}
+
+/// The store that `options` ask for, and the observer that fills it and tells others.
+Result<void> set_up_records(net::EventLoop& loop, GatewayProcessOptions& options) {
+    auto store = open_store(options.records);
+    if (!store) return std::unexpected(store.error());
+    std::shared_ptr<TraceExporter> traces;
+    if (!options.records.otlp_endpoint.empty()) {
+        auto created = TraceExporter::create(loop, {.endpoint = options.records.otlp_endpoint});
+        if (!created) return std::unexpected(created.error());
+        traces = std::move(*created);
+    }
+    options.gateway.records = *store;
+    options.gateway.observers.push_back(std::make_shared<RecordKeeper>(RecordKeeper::Options{
+        .store = *store, .access_log = options.records.access_log, .traces = std::move(traces)}));
+    return {};
+}
+
 }  // namespace
 
 Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& events) {
@@ -64,6 +92,8 @@ Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& even
     net::EventLoop loop;
     options.gateway.admission =
         std::make_shared<FairGate>(loop, options.gateway.access, std::move(options.admission));
+    if (const auto set_up = set_up_records(loop, options); !set_up)
+        return std::unexpected(set_up.error());
     GatewayAddresses addresses;
     options.gateway.on_ready = [&] { events.on_ready(addresses); };
     auto gateway = Gateway::create(loop, options.gateway);

@@ -2,7 +2,9 @@
 
 // `sluice gateway`: one gateway as a process, from its options to the last drained request.
 
+#include <chrono>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -22,9 +24,20 @@ struct NativePoolSetup {
     std::vector<std::string> urls;
 };
 
+/// What is kept and told of requests.
+struct RecordSetup {
+    std::string folder;  ///< Empty keeps no records.
+    std::chrono::milliseconds retention_age{};
+    std::uint64_t retention_bytes = 0;
+    std::map<std::string, double> prices;  ///< Of the pools, an hour.
+    bool access_log = false;
+    std::string otlp_endpoint;  ///< Empty exports no traces.
+};
+
 struct GatewayProcessOptions {
     GatewayOptions gateway;  ///< Its native pools come from `native`.
     std::vector<NativePoolSetup> native;
+    RecordSetup records;
     std::chrono::milliseconds grace = std::chrono::seconds(30);
     ProtectionOptions protection;
     FairGateOptions admission;

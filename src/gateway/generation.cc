@@ -362,6 +362,7 @@ RequestReport Generation::report() const {
     const dispatch::Time until = marks.ended.value_or(steady_clock::now());
     RequestReport report{.rid = rid_,
                          .request_id = request_.request_id,
+                         .trace = request_.trace,
                          .time = wall_time_,
                          .tenant = request_.tenant,
                          .conversation = request_.conversation,

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/request_class.h"
+#include "base/trace_context.h"
 #include "gateway/patient_exchange.h"
 #include "net/http_server.h"
 #include "protocol/request_outline.h"
@@ -22,6 +23,7 @@ struct InboundRequest {
     RequestRole role = RequestRole::kAnswer;
     std::string request_id;  ///< The client's name for it, or our own.
     std::chrono::milliseconds deadline{};
+    TraceContext trace;       ///< Its own span is the parent of what the workers do.
     std::string pinned_pool;  ///< x-sluice-pool, where the client may choose; else empty.
     protocol::RequestOutline outline;
     std::string tenant;         ///< Known once it is admitted.

@@ -8,7 +8,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "gateway/random_id.h"
-#include "gateway/version_digest.h"
+#include "record/version_manifest.h"
 
 namespace sluice::gateway {
 namespace {
@@ -89,7 +89,7 @@ port::GenerateRequest NativeRunner::port_request(std::uint32_t max_new_tokens) c
 void NativeRunner::open_writer(const port::ServerInfo& info) {
     if (writer_) return;
     const bool chat = request_.endpoint == Endpoint::kChat;
-    report_.system_fingerprint = version_digest(info);
+    report_.system_fingerprint = record::digest(record::make_manifest(info));
     writer_ = make_answer_writer(*prepared_, request_.exchange,
                                  {.id = (chat ? "chatcmpl-" : "cmpl-") + draw_rid(),
                                   .created = unix_seconds(),
@@ -116,7 +116,8 @@ std::expected<void, LegRunner::NoStart> NativeRunner::start(const Assignment& as
         client_, url_, port_request(*max_tokens),
         {.on_frame = [this](const port::GenerateFrame& frame) { on_frame(frame); },
          .on_end = [] {},
-         .on_error = [this](const Error& error, bool) { on_error(error); }});
+         .on_error = [this](const Error& error, bool) { on_error(error); }},
+        {.traceparent = to_traceparent(request_.trace)});
     return {};
 }
 

@@ -54,8 +54,9 @@ struct CollectedAnswer {
 };
 
 struct RequestReport {
-    std::string rid;                             ///< Ours, unique: what `sluice ctl where` takes.
-    std::string request_id;                      ///< The client's, or the same as rid.
+    std::string rid;         ///< Ours, unique: what `sluice ctl where` takes.
+    std::string request_id;  ///< The client's, or the same as rid.
+    TraceContext trace;
     std::chrono::system_clock::time_point time;  ///< Of the arrival.
     std::string tenant;
     std::string conversation;
@@ -101,6 +102,8 @@ public:
     /// A first leg is about to start on `generation.pool()`: the moment to copy the request, and to
     /// call `generation.collect()` if its answer will be compared.
     virtual void on_dispatch(Generation& /*generation*/) {}
+    /// Refused before it lived: none of the other calls is made for it.
+    virtual void on_refused(const RequestReport& /*report*/) {}
     /// It is over. The last call for it.
     virtual void on_done(const Generation& /*generation*/, const RequestReport& /*report*/) {}
 };

@@ -69,11 +69,12 @@ std::string UpstreamRunner::body_for_upstream() const {
 std::expected<void, LegRunner::NoStart> UpstreamRunner::start(const Assignment& assignment) {
     const bool chat = request_.endpoint == Endpoint::kChat;
     refusal_.reset();
+    net::HttpHeaders headers = request_headers_for(request_.exchange->request().headers,
+                                                   options_.api_key, request_.request_id);
+    headers.set("traceparent", to_traceparent(request_.trace));
     leg_ = adapters::OpenAiLeg::start(
         loop_, client_, assignment.url + (chat ? "/chat/completions" : "/completions"),
-        request_headers_for(request_.exchange->request().headers, options_.api_key,
-                            request_.request_id),
-        body_for_upstream(),
+        std::move(headers), body_for_upstream(),
         {.on_stream = [this](const net::HttpHeaders& headers) { on_stream(headers); },
          .on_event = [this](const net::SseCutter::Piece& piece) { on_event(piece); },
          .on_pause = [this] { on_pause(); },

@@ -1,0 +1,92 @@
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <memory>
+
+#include "app/admin_client.h"
+#include "app/command.h"
+#include "net/query.h"
+#include "record/card_numbers.h"
+
+namespace sluice::app {
+namespace {
+
+namespace json = boost::json;
+
+struct Options {
+    AdminOptions admin;
+    std::string id;
+};
+
+std::string shown(const json::object& object, std::string_view key) {
+    const json::value* const value = object.if_contains({key.data(), key.size()});
+    if (value == nullptr || value->is_null()) return record::kNothing;
+    if (const json::string* const text = value->if_string())
+        return text->empty() ? record::kNothing : record::plain({text->data(), text->size()});
+    return record::plain(json::serialize(*value));
+}
+
+std::string versions_text(const json::object& versions, std::string_view indent) {
+    std::string text;
+    for (const auto& [name, value] : versions) {
+        text += fmt::format("{}{:<17} {}\n", indent, std::string_view(name.data(), name.size()),
+                            shown(versions, {name.data(), name.size()}));
+    }
+    return text;
+}
+
+std::string where_text(const json::object& where) {
+    if (!where.contains("rid")) return versions_text(where.at("versions").as_object(), "");
+    std::string text =
+        fmt::format("request {} ({}): {}, {}\n", shown(where, "request_id"), shown(where, "rid"),
+                    shown(where, "state"), shown(where, "outcome"));
+    text += fmt::format("cache: {} tokens {}, resumes: {}\n",
+                        shown(where.at("cache").as_object(), "cached_tokens"),
+                        shown(where.at("cache").as_object(), "by_source"), shown(where, "resumes"));
+    for (const json::value& value : where.at("legs").as_array()) {
+        const json::object& leg = value.as_object();
+        text += fmt::format("leg {} on {} of pool {}\n", shown(leg, "phase"), shown(leg, "worker"),
+                            shown(leg, "pool"));
+        text += versions_text(leg.at("versions").as_object(), "  ");
+    }
+    for (const json::value& value : where.at("shadow").as_array()) {
+        const json::object& copy = value.as_object();
+        text +=
+            fmt::format("copy {} on pool {}: {}, differs in {}\n", shown(copy, "rid"),
+                        shown(copy, "pool"), shown(copy, "outcome"), shown(copy, "differences"));
+    }
+    return text;
+}
+
+int run(const Options& options) {
+    const auto body =
+        call_admin(options.admin, {.url = "/admin/where/" + net::percent_encode(options.id)});
+    if (!body) return fail_admin(body.error());
+    if (options.admin.json) {
+        print(*body + "\n");
+        return kDone;
+    }
+    try {
+        print(where_text(json::parse(*body).as_object()));
+        return kDone;
+    } catch (const std::exception&) {
+        return fail(kFailed, "what answers there is not a gateway");
+    }
+}
+
+}  // namespace
+
+Run define_ctl_where(CLI::App& verb) {
+    auto options = std::make_shared<Options>();
+    verb.add_option("id", options->id,
+                    "A request's id (x-request-id), its rid, or a system_fingerprint")
+        ->required()
+        ->type_name("ID");
+    add_admin_options(verb, options->admin, "Print one JSON object");
+    return [options] { return run(*options); };
+}
+
+}  // namespace sluice::app

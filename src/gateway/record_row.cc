@@ -1,0 +1,54 @@
+#include "gateway/record_row.h"
+
+#include "record/version_manifest.h"
+
+namespace sluice::gateway {
+namespace {
+
+std::chrono::microseconds us(std::chrono::nanoseconds duration) {
+    return std::chrono::duration_cast<std::chrono::microseconds>(duration);
+}
+
+record::Leg leg_of(const LegReport& leg) {
+    return {.phase = leg.phase,
+            .pool = leg.pool,
+            .worker = leg.worker,
+            .fingerprint =
+                leg.versions ? record::digest(record::make_manifest(*leg.versions)) : std::string(),
+            .held = us(leg.ended - leg.began)};
+}
+
+}  // namespace
+
+record::RequestRow row_of(const RequestReport& report) {
+    record::RequestRow row{.rid = report.rid,
+                           .request_id = report.request_id,
+                           .time_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
+                                          report.time.time_since_epoch())
+                                          .count(),
+                           .tenant = report.tenant,
+                           .pool = report.pool,
+                           .role = report.role,
+                           .kind = report.kind,
+                           .prompt_tokens = report.prompt_tokens,
+                           .cached_tokens = report.cached_tokens,
+                           .cached_by_source = report.cached_by_source,
+                           .completion_tokens = report.completion_tokens,
+                           .gaps = report.tbt,
+                           .duration = us(report.duration),
+                           .outcome = report.outcome,
+                           .error = report.error_code,
+                           .resumes = report.resumes,
+                           .retries = report.retries,
+                           .recomputed_tokens = report.recomputed_tokens,
+                           .recompute_cause = report.recompute_cause,
+                           .fingerprint = report.system_fingerprint,
+                           .trace_id = report.trace.trace_id};
+    if (report.ttft) row.ttft = us(*report.ttft);
+    for (const LegReport& leg : report.legs) row.legs.push_back(leg_of(leg));
+    if (!report.legs.empty() && report.legs.back().versions)
+        row.device_memory_bytes = report.legs.back().versions->device_memory_bytes;
+    return row;
+}
+
+}  // namespace sluice::gateway
