@@ -41,8 +41,6 @@ public:
                                                            .blocks = {},
                                                            .root = {},
                                                            .keys = {},
-                                                           .draft = {},
-                                                           .drafter = {},
                                                            .progress = {}}));
     }
 
