@@ -63,7 +63,8 @@ Result<std::size_t> threads_of(const Options& options, const PoolConfig& pool) {
 }
 
 Result<std::chrono::milliseconds> step_time_of(const Options& options, const PoolConfig& pool) {
-    if (!options.step_time) return *pool.native.step_time;
+    if (!options.step_time)
+        return pool.is_native() ? *pool.native.step_time : engine::EngineOptions().step_time;
     auto time = parse_duration(*options.step_time);
     if (time && time->count() >= 1 && time->count() <= kStepTimeMost.count()) return time;
     return std::unexpected(Error::invalid(

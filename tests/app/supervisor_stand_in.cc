@@ -39,6 +39,7 @@ struct Flags {
     std::string threads{};
     std::string config{};
     std::string keys{};
+    std::string records{};
     bool json = false;
 };
 
@@ -131,6 +132,7 @@ int stand_in(int argc, char** argv) {
     app.get_subcommand("gateway")->add_option("--admin-port", flags.admin_port)->required();
     app.get_subcommand("gateway")->add_option("--worker", flags.workers)->required();
     app.get_subcommand("gateway")->add_option("--keys", flags.keys);
+    app.get_subcommand("gateway")->add_option("--records", flags.records);
     CLI11_PARSE(app, argc, argv);
     return run_stand_in(argv[1], flags);
 }

@@ -170,6 +170,7 @@ std::span<const TokenId> SLUICE_DRAFT(__real_)(LookupDrafter*, std::span<const T
 std::span<const TokenId> SLUICE_DRAFT(__wrap_)(LookupDrafter* self, std::span<const TokenId> tokens,
                                                std::size_t most) {
     const auto draft = SLUICE_DRAFT(__real_)(self, tokens, most);
+    if (broken != Rule::kDraftsAreNotChecked) return draft;  // Guesses are made between passes.
     guesses.clear();
     for (std::size_t i = 0; i < draft.size(); ++i) guesses[tokens.size() + i] = draft[i];
     return draft;

@@ -113,6 +113,8 @@ TEST_F(UpstreamPoolTest, AsAskedLeavesBodyAndStreamAlone) {
     EXPECT_EQ(upstreams[0]->requests[0].body, body(kStream));
 }
 
+const std::string kTraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
 TEST_F(UpstreamPoolTest, TheBodyIsTheClientsButForTheModelsName) {
     open_one({answers(200, kBody)},
              {.api_key = "ours", .model = "krill", .upstream_model = "org/Krill"});
@@ -120,7 +122,7 @@ TEST_F(UpstreamPoolTest, TheBodyIsTheClientsButForTheModelsName) {
         chat(R"(,"unknown" : [1.50, {"x":null}])", {{"Authorization", "Bearer theirs"},
                                                     {"Cookie", "c"},
                                                     {"X-Api-Key", "k"},
-                                                    {"traceparent", "00-1"},
+                                                    {"traceparent", kTraceParent},
                                                     {"x-sluice-class", "chat"},
                                                     {"x-request-id", "mine"},
                                                     {"Accept-Encoding", "gzip"}});
@@ -130,7 +132,9 @@ TEST_F(UpstreamPoolTest, TheBodyIsTheClientsButForTheModelsName) {
     EXPECT_EQ(sent.body, R"({"model":"org/Krill","messages":[{"role":"user","content":"Hi"}],)"
                          R"("unknown" : [1.50, {"x":null}]})");
     EXPECT_EQ(sent.headers.find("authorization"), "Bearer ours");
-    EXPECT_EQ(sent.headers.find("traceparent"), "00-1");
+    const std::string traced(sent.headers.find("traceparent").value_or(""));
+    EXPECT_EQ(traced.substr(0, 36), kTraceParent.substr(0, 36)) << "the client's trace goes on";
+    EXPECT_NE(traced, kTraceParent) << "in a span of its own";
     EXPECT_EQ(sent.headers.find("x-request-id"), "mine");
     for (const char* name : {"cookie", "x-api-key", "x-sluice-class", "accept-encoding"})
         EXPECT_FALSE(sent.headers.find(name).has_value()) << name;
