@@ -21,23 +21,36 @@ void pause_briefly() {
 
 }  // namespace
 
-ThreadTeam::ThreadTeam(std::size_t size) {
+ThreadTeam::ThreadTeam(std::size_t size) : used_(size) {
     SLUICE_ASSERT(size >= 1);
     for (std::size_t member = 1; member < size; ++member)
-        members_.emplace_back([this] { serve(); });
+        members_.emplace_back([this, member] { serve(member); });
 }
 
 ThreadTeam::~ThreadTeam() {
     stopping_.store(true, std::memory_order_relaxed);
+    use(members_.size() + 1);
     round_.fetch_add(1, std::memory_order_release);
     round_.notify_all();
     for (std::thread& member : members_) member.join();
 }
 
+void ThreadTeam::use(std::size_t size) {
+    SLUICE_ASSERT(size >= 1 && size <= members_.size() + 1);
+    if (size == this->size()) return;
+    // A member that is late looks at the last round still: with more parts, it would find one there.
+    next_.fetch_or(kNoParts, std::memory_order_acq_rel);
+    used_.store(size, std::memory_order_release);
+    used_.notify_all();
+    // Members that go to rest sleep in a round; they leave it with the next one.
+    round_.fetch_add(1, std::memory_order_release);
+    round_.notify_all();
+}
+
 void ThreadTeam::start(Call call, const void* context) {
     call_ = call;
     context_ = context;
-    pending_.store(static_cast<std::uint32_t>(members_.size()), std::memory_order_relaxed);
+    pending_.store(static_cast<std::uint32_t>(size() - 1), std::memory_order_relaxed);
     const std::uint64_t round = round_.load(std::memory_order_relaxed) + std::uint64_t{1};
     // Part 0 is the owner's.
     next_.store(round << 32 | 1, std::memory_order_release);
@@ -48,7 +61,7 @@ void ThreadTeam::start(Call call, const void* context) {
 // Whoever takes a part holds the round open until it is done, so `call_` can't change under it.
 void ThreadTeam::take_parts() {
     std::uint64_t next = next_.load(std::memory_order_acquire);
-    while ((next & kNoParts) <= members_.size()) {
+    while ((next & kNoParts) < size()) {
         if (!next_.compare_exchange_weak(next, next + 1, std::memory_order_acq_rel)) continue;
         call_(context_, static_cast<std::size_t>(next & kNoParts));
         pending_.fetch_sub(1, std::memory_order_release);
@@ -66,9 +79,15 @@ void ThreadTeam::wait() {
     }
 }
 
-void ThreadTeam::serve() {
+void ThreadTeam::rest(std::size_t member) {
+    for (std::size_t used = size(); used <= member; used = size())
+        used_.wait(used, std::memory_order_acquire);
+}
+
+void ThreadTeam::serve(std::size_t member) {
     std::uint32_t seen = 0;
     for (;;) {
+        rest(member);
         for (int spins = 0; spins < kSpins; ++spins) {
             if (round_.load(std::memory_order_acquire) != seen) break;
             pause_briefly();

@@ -25,13 +25,18 @@ public:
     ThreadTeam(const ThreadTeam&) = delete;
     ThreadTeam& operator=(const ThreadTeam&) = delete;
 
-    [[nodiscard]] std::size_t size() const { return members_.size() + 1; }
+    /// Members that work: all of them, or as many as `use` said last.
+    [[nodiscard]] std::size_t size() const { return used_.load(std::memory_order_relaxed); }
+
+    /// From now on `size` members work, at most as many as the team was made with; the others sleep. From
+    /// the owner's thread only, between two runs. Cheap if nothing changes.
+    void use(std::size_t size);
 
     /// Calls `work(part)` once for each part below size(), at the same time where processors allow.
     /// From the owner's thread only.
     template <class Work>
     void run(const Work& work) {
-        if (members_.empty()) return work(std::size_t{0});
+        if (size() == 1) return work(std::size_t{0});
         start([](const void* context,
                  std::size_t part) { (*static_cast<const Work*>(context))(part); },
               &work);
@@ -46,7 +51,8 @@ private:
     void start(Call call, const void* context);
     void take_parts();
     void wait();
-    void serve();
+    void serve(std::size_t member);
+    void rest(std::size_t member);
 
     Call call_ = nullptr;
     const void* context_ = nullptr;
@@ -55,6 +61,7 @@ private:
     std::atomic<std::uint64_t> next_{kNoParts};
     std::atomic<std::uint32_t> round_{0};  ///< What sleeping members wait for.
     std::atomic<std::uint32_t> pending_{0};
+    std::atomic<std::size_t> used_;  ///< Members that work, the owner included.
     std::atomic<bool> stopping_{false};
     std::vector<std::thread> members_;
 

@@ -27,5 +27,17 @@ TEST(ThreadTeamTest, WhatMembersWroteIsSeenAfterTheRound) {
     }
 }
 
+TEST(ThreadTeamTest, AsManyPartsAsMembersAreUsed) {
+    ThreadTeam team(4);
+    for (int round = 0; round < 2'000; ++round) {
+        const std::size_t size = static_cast<std::size_t>(round) * 7 % 4 + 1;
+        team.use(size);
+        ASSERT_EQ(team.size(), size);
+        std::array<std::atomic<int>, 4> done{};
+        for (int again = 0; again < 3; ++again) team.run([&](std::size_t part) { ++done[part]; });
+        for (std::size_t part = 0; part < 4; ++part) ASSERT_EQ(done[part], part < size ? 3 : 0);
+    }
+}
+
 }  // namespace
 }  // namespace sluice
