@@ -12,7 +12,6 @@
 #include <charconv>
 #include <cstdio>
 #include <memory>
-#include <thread>
 
 #include "app/command.h"
 #include "base/limits.h"
@@ -105,7 +104,7 @@ Result<std::vector<TokenId>> parse_ids(std::string_view text) {
 }
 
 Result<std::size_t> parse_threads(const std::string& text) {
-    if (text == "auto") return std::max(1U, std::thread::hardware_concurrency());
+    if (text == "auto") return engine::kAutoThreads;
     std::size_t count = 0;
     const char* const end = text.data() + text.size();
     const auto [next, code] = std::from_chars(text.data(), end, count);

@@ -22,7 +22,7 @@ enum class Form : std::uint8_t { kText, kJson };
 /// Token ids separated by commas or spaces, or `{"ids":[...]}`, the form `tokenize` prints.
 [[nodiscard]] Result<std::vector<TokenId>> parse_ids(std::string_view text);
 
-/// A number of threads, or "auto" for one a processor.
+/// A number of threads, or "auto": engine::kAutoThreads.
 [[nodiscard]] Result<std::size_t> parse_threads(const std::string& text);
 
 /// "off", "lookup", "mtp", or "auto" for what is measured to be faster.

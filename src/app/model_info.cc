@@ -15,7 +15,7 @@
 #include "checkpoint/gguf_file.h"
 #include "checkpoint/gguf_types.h"
 #include "checkpoint/hyper_parameters.h"
-#include "engine/model.h"
+#include "engine/engine.h"
 #include "gateway/model_vocabulary.h"
 
 namespace sluice::app {
@@ -37,7 +37,7 @@ struct Info {
     std::map<std::string, TypeTotal> tensors;  ///< By type.
     Result<HyperParameters> parameters = std::unexpected(Error::invalid(""));
     Result<text::Tokenizer> tokenizer = std::unexpected(Error::invalid(""));
-    Result<std::size_t> packed_bytes = std::unexpected(Error::invalid(""));
+    Result<engine::MemoryUse> memory = std::unexpected(Error::invalid(""));
 };
 
 Info gather(const std::filesystem::path& path, const checkpoint::GgufFile& file) {
@@ -53,11 +53,10 @@ Info gather(const std::filesystem::path& path, const checkpoint::GgufFile& file)
     }
     info.parameters = checkpoint::read_hyper_parameters(file);
     info.tokenizer = gateway::read_tokenizer(file);
-    const auto model = engine::Model::load(path);
-    if (model) {
-        info.packed_bytes = (*model)->weight_bytes();
+    if (const auto model = engine::Model::outline(file)) {
+        info.memory = engine::Engine::memory_use(*model, {.threads = engine::kAutoThreads});
     } else {
-        info.packed_bytes = std::unexpected(model.error());
+        info.memory = std::unexpected(model.error());
     }
     return info;
 }
@@ -107,6 +106,14 @@ json::object parameters_json(const HyperParameters& p) {
             {"pad", optional_token(p.pad)}};
 }
 
+json::object memory_json(const engine::MemoryUse& memory) {
+    return {{"embedding_mapped", memory.embedding},
+            {"packed_weights", memory.weights},
+            {"kv_pool", memory.kv_pool},
+            {"activations", memory.activations},
+            {"total", memory.total()}};
+}
+
 json::object to_json(const Info& info) {
     json::array tensors;
     for (const auto& [type, total] : info.tensors) {
@@ -124,6 +131,7 @@ json::object to_json(const Info& info) {
                         {"hyper_parameters", nullptr},
                         {"tokenizer_digest", nullptr},
                         {"packed_weight_bytes", nullptr},
+                        {"memory", nullptr},
                         {"unsupported", nullptr}};
     if (info.parameters) {
         object["name"] = info.parameters->name;
@@ -132,10 +140,11 @@ json::object to_json(const Info& info) {
         object["kv_bytes_per_token"] = kv_bytes_per_token(*info.parameters);
         object["hyper_parameters"] = parameters_json(*info.parameters);
     }
-    if (info.packed_bytes) {
-        object["packed_weight_bytes"] = *info.packed_bytes;
+    if (info.memory) {
+        object["packed_weight_bytes"] = info.memory->weights;
+        object["memory"] = memory_json(*info.memory);
     } else {
-        object["unsupported"] = info.packed_bytes.error().to_string();
+        object["unsupported"] = info.memory.error().to_string();
     }
     if (info.tokenizer) {
         object["tokenizer_digest"] = info.tokenizer->digest();
@@ -181,9 +190,13 @@ std::string to_text(const Info& info) {
     for (const auto& [type, total] : info.tensors) {
         text += row("tensors " + type, fmt::format("{}, {} bytes", total.tensors, total.bytes));
     }
-    text += row("packed weights", info.packed_bytes
-                                      ? fmt::format("{} bytes", *info.packed_bytes)
-                                      : "not served: " + info.packed_bytes.error().to_string());
+    if (!info.memory) return text + row("memory", "not served: " + info.memory.error().to_string());
+    const engine::MemoryUse& memory = *info.memory;
+    text += row("packed weights", fmt::format("{} bytes", memory.weights));
+    text += row("embedding", fmt::format("{} bytes of the file, mapped", memory.embedding));
+    text += row("KV pool", fmt::format("{} bytes at the default size", memory.kv_pool));
+    text += row("activations", fmt::format("{} bytes in the largest step", memory.activations));
+    text += row("memory at most", fmt::format("{} bytes", memory.total()));
     return text;
 }
 

@@ -60,7 +60,9 @@ Result<void> write_logits(const ModelPtr& model, const std::vector<TokenId>& ids
                           std::size_t threads, std::FILE* out) {
     constexpr std::size_t kBlock = engine::Engine::kBlockTokens;
     const checkpoint::HyperParameters& parameters = model->parameters();
-    ThreadTeam team(threads);
+    ThreadTeam team(threads == engine::kAutoThreads
+                        ? std::max(1U, std::thread::hardware_concurrency())
+                        : threads);
     engine::Forward forward(model, team, std::min(kChunkTokens, ids.size()));
     auto pool =
         engine::KvPool::create({.blocks = ids.size() / kBlock + 1,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/log.h"
 #include "tensor/float_environment.h"
 #include "tensor/self_test.h"
 
@@ -29,6 +30,18 @@ Result<void> check_tokens(std::span<const TokenId> tokens, std::uint32_t vocabul
     return {};
 }
 
+KvPool::Shape pool_shape(const checkpoint::HyperParameters& p, const EngineOptions& options) {
+    return {.blocks = options.pool_tokens / Engine::kBlockTokens,
+            .block_tokens = Engine::kBlockTokens,
+            .layers = p.layers,
+            .row_floats = std::size_t{p.kv_rank} + p.rope};
+}
+
+std::size_t most_threads(const EngineOptions& options) {
+    if (options.threads != kAutoThreads) return options.threads;
+    return std::clamp(std::thread::hardware_concurrency(), 1U, 256U);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> model,
@@ -37,8 +50,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
         return std::unexpected(Error(ErrorCode::kOutOfRange, fmt::format("{}, not {}", what, value),
                                      std::string(name)));
     };
-    if (options.threads < 1 || options.threads > 256)
-        return bad("threads", options.threads, "must be 1 to 256");
+    if (options.threads > 256) return bad("threads", options.threads, "must be at most 256");
     if (options.running_max < 1 || options.running_max > 4096)
         return bad("running_max", options.running_max, "must be 1 to 4096");
     if (options.step_tokens < options.running_max)
@@ -51,11 +63,7 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
     if (options.pool_tokens < kBlockTokens || options.pool_tokens > (std::size_t{1} << 32))
         return bad("pool_tokens", options.pool_tokens, "must be 64 to 2^32");
     if (auto exact = tensor::self_test(); !exact) return std::unexpected(exact.error());
-    const checkpoint::HyperParameters& p = model->parameters();
-    auto pool = KvPool::create({.blocks = options.pool_tokens / kBlockTokens,
-                                .block_tokens = kBlockTokens,
-                                .layers = p.layers,
-                                .row_floats = std::size_t{p.kv_rank} + p.rope});
+    auto pool = KvPool::create(pool_shape(model->parameters(), options));
     if (!pool) return std::unexpected(pool.error());
     auto engine =
         std::unique_ptr<Engine>(new Engine(std::move(model), std::move(options), std::move(*pool)));
@@ -64,7 +72,53 @@ Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> mode
                                          made.step_tokens, made.running_max);
     if (!speculator) return std::unexpected(speculator.error());
     engine->speculator_ = std::move(*speculator);
+    engine->choose_threads();
     return engine;
+}
+
+MemoryUse Engine::memory_use(const std::shared_ptr<const Model>& model,
+                             const EngineOptions& options) {
+    ThreadTeam team(most_threads(options));
+    const tensor::DryRun dry;
+    const Forward forward(model, team, options.step_tokens);
+    return {.embedding = model->embedding_bytes(),
+            .weights = model->weights().bytes,
+            .kv_pool = KvPool::bytes(pool_shape(model->parameters(), options)),
+            .activations = dry.bytes()};
+}
+
+// Times the model's own steps on blocks that nobody has taken yet; what they leave there is never read.
+void Engine::choose_threads() {
+    if (options_.threads != kAutoThreads) {
+        threads_ = ThreadChoice::fixed(options_.threads);
+        return;
+    }
+    std::vector<BlockIndex> blocks;
+    std::size_t rows_max = std::min<std::size_t>(options_.step_tokens, 256);
+    while (blocks.size() * kBlockTokens < rows_max && pool_.available() > 0)
+        blocks.push_back(*pool_.allocate());
+    rows_max = std::min(rows_max, blocks.size() * kBlockTokens);
+    const std::uint32_t vocabulary = model_->parameters().vocabulary;
+    const auto time_step = [&](std::size_t rows, std::size_t threads) {
+        constexpr std::size_t kDecodeRows = 16;  // A step of more rows is mostly prompt.
+        Batch batch{.rows = {}, .block_tables = {blocks}};
+        for (std::uint32_t i = 0; i < rows; ++i) {
+            batch.rows.push_back({.token = static_cast<TokenId>(i % vocabulary),
+                                  .position = i,
+                                  .sequence = 0,
+                                  .wants_logits = rows <= kDecodeRows || i + 1 == rows});
+        }
+        team_.use(threads);
+        return median_time(
+            [&] { forward_.run(batch, pool_, [](std::size_t, std::span<float>) {}); });
+    };
+    const auto start = std::chrono::steady_clock::now();
+    threads_ = ThreadChoice::measure(team_.size(), rows_max, time_step);
+    pool_.release(blocks);
+    log::info("threads of a step: {} (measured in {} ms)", threads_.to_string(),
+              std::chrono::duration_cast<std::chrono::milliseconds>(
+                  std::chrono::steady_clock::now() - start)
+                  .count());
 }
 
 Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool)
@@ -78,7 +132,8 @@ Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool
                 .dtype = "f32",
                 .block_tokens = kBlockTokens,
                 .salt = {}},
-      team_(options_.threads),
+      team_(most_threads(options_)),
+      threads_(ThreadChoice::fixed(team_.size())),
       pool_(std::move(pool)),
       cost_(model_->parameters()),
       scheduler_(pool_,
@@ -322,6 +377,7 @@ void Engine::compute(std::span<const StepPart> parts) {
         add_rows(part);
     }
     set_computing(true);
+    team_.use(threads_.threads_for(batch_.rows.size()));
     forward_.run(batch_, pool_, [&](std::size_t row, std::span<float> logits) {
         const BatchRow& at = batch_.rows[row];
         on_logits(*parts[at.sequence].sequence, at.position, logits);

@@ -30,6 +30,7 @@
 #include "engine/scheduler.h"
 #include "engine/speculator.h"
 #include "engine/step_forecast.h"
+#include "engine/thread_choice.h"
 
 namespace sluice::engine {
 
@@ -45,6 +46,9 @@ struct StepReport {
     std::size_t mtp_accepted = 0;
     std::chrono::nanoseconds duration{};
 };
+
+/// Instead of a number of threads: what is fastest for each size of step (thread_choice.h).
+inline constexpr std::size_t kAutoThreads = 0;
 
 struct EngineOptions {
     std::size_t threads = 1;
@@ -76,6 +80,16 @@ struct EngineStats {
         0;  ///< Requests that came while a step computed, and were queued then.
 };
 
+/// What an engine takes, in bytes.
+struct MemoryUse {
+    std::size_t embedding = 0;    ///< Of the mapped checkpoint; shared between processes.
+    std::size_t weights = 0;      ///< Packed; shared where they lie in a file.
+    std::size_t kv_pool = 0;      ///< When every block has been used.
+    std::size_t activations = 0;  ///< Of the largest step.
+
+    [[nodiscard]] std::size_t total() const { return embedding + weights + kv_pool + activations; }
+};
+
 class Engine {
 public:
     static constexpr std::size_t kBlockTokens = 64;
@@ -84,6 +98,10 @@ public:
     /// option that makes no sense; `kInternal`: results would not be exact here.
     [[nodiscard]] static Result<std::unique_ptr<Engine>> create(std::shared_ptr<const Model> model,
                                                                 EngineOptions options);
+    /// What `create` with these options takes, without taking it; Model::outline is enough. The counts
+    /// are those of the constructors themselves.
+    [[nodiscard]] static MemoryUse memory_use(const std::shared_ptr<const Model>& model,
+                                              const EngineOptions& options);
     ~Engine();
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
@@ -107,6 +125,7 @@ public:
     [[nodiscard]] EngineStats stats() const;
     [[nodiscard]] const Model& model() const { return *model_; }
     [[nodiscard]] const EngineOptions& options() const { return options_; }
+    [[nodiscard]] const ThreadChoice& threads() const { return threads_; }
     /// Most tokens of prompt and output together that one request may have.
     [[nodiscard]] std::size_t context_tokens() const;
 
@@ -118,6 +137,7 @@ private:
 
     Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool);
     [[nodiscard]] Result<void> check(const Request& request) const;
+    void choose_threads();
     void take_commands();
     /// Queues what was submitted, on the caller's thread, if a step computes just now.
     void prepare_next_step();
@@ -136,6 +156,7 @@ private:
     kv::BlockKeyRoot key_root_;
     std::vector<TokenId> end_tokens_;
     ThreadTeam team_;
+    ThreadChoice threads_;
     KvPool pool_;
     StepForecast cost_;
     Scheduler scheduler_;

@@ -16,8 +16,7 @@ namespace sluice::engine {
 void KvPool::Unmap::operator()(float* data) const { munmap(data, bytes); }
 
 Result<KvPool> KvPool::create(const Shape& shape) {
-    const std::size_t bytes =
-        shape.blocks * shape.block_tokens * shape.layers * shape.row_floats * sizeof(float);
+    const std::size_t bytes = KvPool::bytes(shape);
     SLUICE_ASSERT(bytes > 0);
     void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -32,6 +32,11 @@ public:
         std::size_t row_floats = 0;
     };
 
+    /// Of all rows of all blocks.
+    [[nodiscard]] static std::size_t bytes(const Shape& shape) {
+        return shape.blocks * shape.block_tokens * shape.layers * shape.row_floats * sizeof(float);
+    }
+
     /// Reserves address space for all blocks; the system fills it with zeroed pages as they are used.
     [[nodiscard]] static Result<KvPool> create(const Shape& shape);
     KvPool(KvPool&&) noexcept = default;

@@ -71,6 +71,11 @@ public:
         const std::filesystem::path& path,
         PackedOptions options = PackedOptions::from_environment());
 
+    /// A model without weights: all that follows from the shapes, such as what computing with it takes.
+    /// Reads no tensor; `file` outlives it. Errors are those of `load`.
+    [[nodiscard]] static Result<std::shared_ptr<const Model>> outline(
+        const checkpoint::GgufFile& file);
+
     [[nodiscard]] const checkpoint::HyperParameters& parameters() const { return parameters_; }
     [[nodiscard]] const std::string& fingerprint() const { return weights_.fingerprint; }
     [[nodiscard]] std::span<const Layer> layers() const { return layers_; }
@@ -93,6 +98,7 @@ public:
     [[nodiscard]] std::size_t weight_bytes() const { return weights_.bytes + embedding_.size(); }
     /// Weights that one token reads when it is decoded alone, in bytes: of the experts only the chosen.
     [[nodiscard]] std::size_t bytes_per_token() const;
+    [[nodiscard]] std::size_t embedding_bytes() const { return embedding_.size(); }
     /// Where the packed weights are and how they came there.
     [[nodiscard]] const PackedWeights& weights() const { return weights_; }
 

@@ -55,6 +55,13 @@ public:
         return plan_;
     }
 
+    Result<std::shared_ptr<const Model>> outline() {
+        if (auto planned = plan(); !planned) return std::unexpected(planned.error());
+        set_rope();
+        model_->weights_.bytes = plan_.bytes();
+        return model_;
+    }
+
     Result<std::shared_ptr<Model>> load(const std::filesystem::path& path, PackedOptions options) {
         if (auto planned = plan(); !planned) return std::unexpected(planned.error());
         ThreadTeam team(std::clamp(std::thread::hardware_concurrency(), 1U, kLoadThreads));
@@ -142,7 +149,7 @@ private:
         const std::size_t bytes = tensor::source_bytes(*type, outputs, inputs);
         if (auto added = plan_.add(shape, view.data.subspan(slice * bytes, bytes)); !added)
             fail(added.error().within(view.name));
-        return {};
+        return {shape, nullptr};
     }
 
     PackedMatrix matrix(const std::string& name, std::uint64_t outputs, std::uint64_t inputs) {
@@ -276,6 +283,10 @@ private:
 
 Result<WeightPlan> plan_weights(const checkpoint::GgufFile& file) {
     return ModelLoader(file).plan();
+}
+
+Result<std::shared_ptr<const Model>> Model::outline(const checkpoint::GgufFile& file) {
+    return ModelLoader(file).outline();
 }
 
 Result<std::shared_ptr<const Model>> Model::load(const std::filesystem::path& path,

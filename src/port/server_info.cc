@@ -72,6 +72,7 @@ void visit_texts(Info& info, Visit visit) {
     visit("hardware", info.hardware);
     visit("driver", info.driver);
     visit("topology", info.topology);
+    visit("threads", info.threads);
 }
 
 }  // namespace

@@ -11,8 +11,29 @@
 #include <memory>
 #include <new>
 #include <span>
+#include <utility>
 
 namespace sluice::tensor {
+
+/// While one lives on a thread, the buffers made there have a size and no memory: what something would
+/// take is counted by the code that would take it. Nothing may be read or written meanwhile.
+class DryRun {
+public:
+    DryRun() : outer_(std::exchange(current_, this)) {}
+    ~DryRun() { current_ = outer_; }
+    DryRun(const DryRun&) = delete;
+    DryRun& operator=(const DryRun&) = delete;
+
+    /// Of all buffers made so far.
+    [[nodiscard]] std::size_t bytes() const { return bytes_; }
+
+private:
+    friend class AlignedBuffer;
+
+    static inline thread_local DryRun* current_ = nullptr;
+    DryRun* outer_;
+    std::size_t bytes_ = 0;
+};
 
 class AlignedBuffer {
 public:
@@ -21,6 +42,10 @@ public:
     AlignedBuffer() = default;
     explicit AlignedBuffer(std::size_t bytes) : size_(bytes) {
         if (bytes == 0) return;
+        if (DryRun::current_ != nullptr) {
+            DryRun::current_->bytes_ += bytes;
+            return;
+        }
         const std::size_t alignment = bytes >= 4 * kHugePage ? kHugePage : kAlignment;
         const std::size_t rounded = (bytes + alignment - 1) / alignment * alignment;
         data_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));

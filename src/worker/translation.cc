@@ -129,6 +129,7 @@ port::ServerInfo describe(const engine::Engine& engine, port::ServerInfo about) 
     about.max_waiting = static_cast<std::uint32_t>(options.waiting_max);
     about.vocabulary = model.parameters().vocabulary;
     about.dp_ranks = 1;
+    about.threads = engine.threads().to_string();
     about.device_memory_bytes =
         model.weight_bytes() + (stats.blocks_held + stats.blocks_kept) * block_bytes(engine);
     return about;
