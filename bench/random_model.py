@@ -146,7 +146,7 @@ def write_model(path, p):
             out.write(bytes(padding(out.tell())))
 
 
-def main():
+def parse(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("out")
     defaults = {"seed": 1, "vocabulary": 16384, "width": 2048, "layers": 5, "dense_layers": 1,
@@ -154,7 +154,11 @@ def main():
                 "rope": 64, "value": 128, "experts": 32, "experts_used": 6, "expert_ff": 1024}
     for name, value in defaults.items():
         parser.add_argument("--" + name.replace("_", "-"), type=int, default=value)
-    options = parser.parse_args()
+    return parser.parse_args(arguments)
+
+
+def main():
+    options = parse()
     write_model(options.out, options)
 
 

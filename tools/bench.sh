@@ -6,3 +6,4 @@ tools/build.sh release sluice
 python3 bench/engine.py
 python3 bench/server.py
 python3 bench/mixed.py
+python3 bench/bandwidth.py

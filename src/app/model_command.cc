@@ -33,6 +33,11 @@ void declare_info(CLI::App& sub, ModelInfoOptions& options) {
     sub.add_flag("--json", options.json, "Print one JSON object");
 }
 
+void declare_pack(CLI::App& sub, ModelPackOptions& options) {
+    sub.add_option("model", options.model, kModelHelp)->required();
+    sub.add_flag("--json", options.json, "Print one JSON object: file, bytes, seconds, new");
+}
+
 void declare_tokenize(CLI::App& sub, ModelTokenizeOptions& options) {
     sub.add_option("model", options.model, kTokenizerHelp)->required();
     CLI::Option_group* text = sub.add_option_group("text");
@@ -93,6 +98,9 @@ Run define_model(CLI::App& command) {
                                  declare_render, model_render, chosen);
     add_verb<ModelLogitsOptions>(command, "logits", "The model's logits at every position",
                                  declare_logits, model_logits, chosen);
+    add_verb<ModelPackOptions>(
+        command, "pack", "Packed weights ahead of a model's first start; SLUICE_PACKED says where",
+        declare_pack, model_pack, chosen);
     return [chosen] { return (*chosen)(); };
 }
 

@@ -16,6 +16,12 @@ struct ModelInfoOptions {
 };
 [[nodiscard]] int model_info(const ModelInfoOptions& options);
 
+struct ModelPackOptions {
+    std::string model;
+    bool json = false;
+};
+[[nodiscard]] int model_pack(const ModelPackOptions& options);
+
 struct ModelTokenizeOptions {
     std::string model;
     std::string text;

@@ -3,12 +3,15 @@
 #include <gmock/gmock.h>
 
 #include <boost/json.hpp>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 
 #include "app/command.h"
 #include "tests/app/run_sluice.h"
+#include "tests/app/temporary_folder.h"
 
 namespace sluice::app {
 namespace {
@@ -179,6 +182,26 @@ TEST(ModelCommandTest, LogitsOfATokenThatIsNoneAreRefused) {
     EXPECT_THAT(outcome.err, HasSubstr("4096"));
 }
 
+TEST(ModelCommandTest, PackKeepsTheWeightsOfASmallModelToo) {
+    const TemporaryFolder folder;
+    ::setenv("SLUICE_PACKED", folder.path().c_str(), 1);
+    const auto pack = [] {
+        return json::parse(run_sluice({"model", "pack", "krill", "--json"}).out).as_object();
+    };
+    const json::object first = pack();
+    EXPECT_EQ(first.at("new"), json::value(true));
+    EXPECT_GT(first.at("bytes").to_number<std::uint64_t>(), 8'000'000U);
+    const std::string file(first.at("file").as_string());
+    EXPECT_TRUE(file.starts_with(folder.path())) << file;
+    EXPECT_GE(std::filesystem::file_size(file), first.at("bytes").to_number<std::uint64_t>());
+    // The checkpoint has lain there for longer than a file system's clock ticks, or is packed again.
+    EXPECT_EQ(pack().at("fingerprint"), first.at("fingerprint"));
+    EXPECT_THAT(run_sluice({"model", "pack", "krill"}).out, HasSubstr(file));
+    ::setenv("SLUICE_PACKED", "/proc/none", 1);
+    EXPECT_EQ(run_sluice({"model", "pack", "krill"}).code, kCannotStart);
+    ::unsetenv("SLUICE_PACKED");
+}
+
 TEST(ModelCommandTest, InfoSaysWhatServingCosts) {
     const json::object info =
         json::parse(run_sluice({"model", "info", "krill", "--json"}).out).as_object();
@@ -189,6 +212,9 @@ TEST(ModelCommandTest, InfoSaysWhatServingCosts) {
     EXPECT_EQ(info.at("fingerprint").as_string().size(), 64U);
     EXPECT_EQ(info.at("tokenizer_digest").as_string().size(), 64U);
     EXPECT_GT(info.at("packed_weight_bytes").to_number<std::uint64_t>(), 8'000'000U);
+    const json::object& memory = info.at("memory").as_object();
+    EXPECT_EQ(memory.at("kv_pool"), json::value(131'072 * 2304));
+    EXPECT_GT(memory.at("total").to_number<std::uint64_t>(), 131'072U * 2304U + 8'000'000U);
     EXPECT_TRUE(info.at("unsupported").is_null());
     std::uint64_t tensors = 0;
     for (const json::value& row : info.at("tensors").as_array()) {
