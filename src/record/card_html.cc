@@ -73,13 +73,14 @@ std::string table_row(const Card& card, const CardRow& row, bool first) {
     html += fmt::format(R"(<td class="left">{}</td>)", first ? escape_html(name_of(row)) : "");
     html += fmt::format(R"(<td class="left side {}-name">{}</td>)", style_of(card, row),
                         escape_html(row.pool));
+    html += fmt::format(R"(<td class="left">{}</td>)",
+                        is_candidate(card, row) ? badge(row.verdict) : "");
     html += cell(fmt::format("{}", row.requests)) + cell(format_share(row.success_rate()));
     html += triple(row.ttft) + triple(row.tbt);
     html += cell(format_share(row.cached_share)) + cell(format_share(row.recomputed_share));
     html +=
         cell(format_memory(row.device_memory_bytes)) + cell(format_cost(row.cost_per_success()));
     html += cell(format_share(row.differs_share)) + cell(format_share(row.noise_floor));
-    html += fmt::format("<td>{}</td>", is_candidate(card, row) ? badge(row.verdict) : "");
     html += fmt::format(R"(<td class="left">{}</td></tr>)", escape_html(failures(row)));
     return html;
 }
@@ -87,10 +88,10 @@ std::string table_row(const Card& card, const CardRow& row, bool first) {
 std::string table(const Card& card) {
     std::string html =
         R"(<div class="sheet"><table><thead><tr><th class="left">Requests</th>)"
-        R"(<th class="left">Pool</th><th>Count</th><th>Success</th>)"
+        R"(<th class="left">Pool</th><th class="left">Verdict</th><th>Count</th><th>Success</th>)"
         "<th>TTFT p50</th><th>p90</th><th>p99</th><th>TBT p50</th><th>p90</th><th>p99</th>"
         "<th>Cached</th><th>Recomputed</th><th>Memory</th><th>Cost / success</th>"
-        R"(<th>Differs</th><th>Noise</th><th>Verdict</th><th class="left">Not ok</th></tr></thead>)";
+        R"(<th>Differs</th><th>Noise</th><th class="left">Not ok</th></tr></thead>)";
     std::string last;
     for (const CardRow& row : card.rows) {
         const bool first = name_of(row) != last;

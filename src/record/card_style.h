@@ -21,7 +21,7 @@ inline constexpr const char* kCardStyle = R"css(
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--paper); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation Sans", sans-serif; }
-main { max-width: 1180px; margin: 0 auto; padding: 40px 24px 56px; }
+main { max-width: 1480px; margin: 0 auto; padding: 40px 24px 56px; }
 header { display: flex; flex-wrap: wrap; gap: 12px 24px; align-items: flex-end;
   justify-content: space-between; margin-bottom: 28px; }
 h1 { font-size: 26px; line-height: 1.2; margin: 0; letter-spacing: -0.01em; }
@@ -38,7 +38,7 @@ p { margin: 4px 0; } .soft, small, caption { color: var(--soft); }
 .sheet { background: var(--sheet); border: 1px solid var(--rule); border-radius: 10px;
   overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: 7px 12px; text-align: right; white-space: nowrap;
+th, td { padding: 7px 9px; text-align: right; white-space: nowrap;
   border-bottom: 1px solid var(--rule); }
 th { font-size: 12px; font-weight: 600; color: var(--soft); }
 tr:last-child td { border-bottom: 0; }
