@@ -51,7 +51,7 @@ std::chrono::nanoseconds StepForecast::predict(const StepWork& work) const {
 }
 
 std::size_t StepForecast::rows_within(std::chrono::nanoseconds time, const StepWork& work,
-                                  std::size_t first, std::size_t most) const {
+                                      std::size_t first, std::size_t most) const {
     std::size_t fits = 0;
     std::size_t too_many = most + 1;
     while (fits + 1 < too_many) {
