@@ -21,7 +21,7 @@
 
 namespace sluice::gates {
 
-/// Text sent where one answer was asked for again; told as it happens.
+/// Told again and again while a round runs: how many of its answers are there.
 using VerifyProgress =
     std::function<void(const std::string& round, std::size_t done, std::size_t all)>;
 

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <numeric>
 
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/nearest.h"
 #include "trace/random.h"
+#include "trace/read_number.h"
 
 namespace sluice::trace {
 namespace {
@@ -22,12 +22,6 @@ constexpr auto kKinds = std::to_array<std::string_view>({"text", "seeded", "json
 // After the quantiles of Azure's traces of conversations and of code completion (Splitwise, 2024).
 constexpr std::string_view kChat = "200/60*2,1000/130*5,1200/400*2,2700/420";
 constexpr std::string_view kCode = "150/10*2,1500/13*4,2700/24*3,5200/55";
-
-template <class T>
-bool read_number(std::string_view text, T& out) {
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return status == std::errc() && end == text.data() + text.size();
-}
 
 Error wrong_shape(std::string_view item) {
     return Error::invalid(

@@ -6,13 +6,13 @@
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/parse.hpp>
 #include <cerrno>
-#include <charconv>
 #include <fstream>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include "base/limits.h"
+#include "trace/read_number.h"
 
 namespace sluice::trace {
 namespace {
@@ -29,12 +29,6 @@ std::string_view take_line(std::string_view& text) {
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     return line;
-}
-
-template <class T>
-bool read_number(std::string_view text, T& out) {
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), out);
-    return status == std::errc() && end == text.data() + text.size();
 }
 
 Result<std::uint32_t> token_count(std::uint64_t value, std::string_view field) {
