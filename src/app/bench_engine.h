@@ -30,8 +30,9 @@ struct BenchEngineRow {
     double tokens_per_s = 0.0;
     double slowest = 0.0;  ///< The least and the most of the repeats, in tokens/s.
     double fastest = 0.0;
-    /// Of the rates that tensor::measure_peak found in the same run, by the median: multiply-adds, f32 and
-    /// int8 each at its own peak, and bytes that a step must read. 1 is the machine's limit.
+    /// Of what the machine was measured to do at most, by the median: multiply-adds, f32 and int8 each at
+    /// its own peak in the same run, and bytes that a step must read, each repeat beside the speed of
+    /// memory right before it. 1 is the machine's limit.
     double multiply_add_share = 0.0;
     double bandwidth_share = 0.0;
     std::string speculation = "off";

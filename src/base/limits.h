@@ -67,7 +67,7 @@ inline constexpr std::int64_t kPortDeadlineMilliseconds = 7LL * 24 * 60 * 60 * 1
 
 // Engine
 inline constexpr std::size_t kEngineWaiting = 8'192;
-inline constexpr std::size_t kEngineRunning = 64;
+inline constexpr std::size_t kEngineRunning = 128;
 inline constexpr std::size_t kPackedCacheBytes = 64 * 1024 * 1024;
 inline constexpr std::int64_t kPackedLockSeconds = 600;
 

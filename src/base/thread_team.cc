@@ -11,6 +11,10 @@ namespace {
 // step, shorter than a wake-up is worth.
 constexpr int kSpins = 1'000;
 
+// How often a member offers its processor in one gap of a step before it sleeps all the same, some
+// hundreds of nanoseconds each: a piece that the owner does alone may take long.
+constexpr int kYields = 2'000;
+
 void pause_briefly() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -84,16 +88,26 @@ void ThreadTeam::rest(std::size_t member) {
         used_.wait(used, std::memory_order_acquire);
 }
 
+std::uint32_t ThreadTeam::await_round(std::uint32_t seen) {
+    for (int waits = 0; waits < kSpins + kYields; ++waits) {
+        const std::uint32_t round = round_.load(std::memory_order_acquire);
+        if (round != seen) return round;
+        if (waits < kSpins)
+            pause_briefly();
+        else if (in_step_.load(std::memory_order_relaxed))
+            sched_yield();
+        else
+            break;
+    }
+    round_.wait(seen, std::memory_order_acquire);
+    return round_.load(std::memory_order_acquire);
+}
+
 void ThreadTeam::serve(std::size_t member) {
     std::uint32_t seen = 0;
     for (;;) {
         rest(member);
-        for (int spins = 0; spins < kSpins; ++spins) {
-            if (round_.load(std::memory_order_acquire) != seen) break;
-            pause_briefly();
-        }
-        round_.wait(seen, std::memory_order_acquire);
-        seen = round_.load(std::memory_order_acquire);
+        seen = await_round(seen);
         if (stopping_.load(std::memory_order_relaxed)) return;
         take_parts();
     }

@@ -1,8 +1,10 @@
 #pragma once
 
 // Threads that work on one thing at a time, together. `run` splits a piece of work over the team and
-// returns when all parts are done; between two runs the members spin for a moment, because the next
-// piece usually follows within microseconds, and then sleep, so that an idle engine costs nothing.
+// returns when all parts are done. Between two runs the members spin for a moment, because the next
+// piece usually follows within microseconds; while a Step lasts they then stand by, offering their
+// processor to whoever wants it, because a wake-up costs more than most gaps; and then they sleep, so
+// that an idle engine costs nothing.
 //
 // A piece has as many parts as the team has members, but a part belongs to whoever takes it first: on
 // a busy machine the owner does the parts of members that have no processor just then, and waits only
@@ -32,6 +34,21 @@ public:
     /// the owner's thread only, between two runs. Cheap if nothing changes.
     void use(std::size_t size);
 
+    /// As long as it lives, pieces of work follow each other closely. Made by the owner's thread, one at a
+    /// time.
+    class Step {
+    public:
+        explicit Step(ThreadTeam& team) : team_(team) {
+            team_.in_step_.store(true, std::memory_order_relaxed);
+        }
+        ~Step() { team_.in_step_.store(false, std::memory_order_relaxed); }
+        Step(const Step&) = delete;
+        Step& operator=(const Step&) = delete;
+
+    private:
+        ThreadTeam& team_;
+    };
+
     /// Calls `work(part)` once for each part below size(), at the same time where processors allow.
     /// From the owner's thread only.
     template <class Work>
@@ -53,6 +70,8 @@ private:
     void wait();
     void serve(std::size_t member);
     void rest(std::size_t member);
+    /// Returns the round that follows `seen`.
+    [[nodiscard]] std::uint32_t await_round(std::uint32_t seen);
 
     Call call_ = nullptr;
     const void* context_ = nullptr;
@@ -62,6 +81,7 @@ private:
     std::atomic<std::uint32_t> round_{0};  ///< What sleeping members wait for.
     std::atomic<std::uint32_t> pending_{0};
     std::atomic<std::size_t> used_;  ///< Members that work, the owner included.
+    std::atomic<bool> in_step_{false};
     std::atomic<bool> stopping_{false};
     std::vector<std::thread> members_;
 

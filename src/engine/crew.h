@@ -48,6 +48,8 @@ public:
 
     Crew(ThreadTeam& team, const Sizes& sizes);
 
+    [[nodiscard]] std::size_t members() const { return team_->size(); }
+
     /// Most rows of a pass: as many as the members' caches hold the activations of.
     [[nodiscard]] std::size_t pass_rows() const { return pass_rows_; }
 
@@ -71,7 +73,7 @@ public:
     /// have more to look back on. `cost` of a row in elements says whether the team is worth it.
     template <class Work>
     void for_rows(std::size_t cost, const Work& work) {
-        if (rows_ == 1 || team_->size() == 1 || rows_ * cost < kTeamElements) {
+        if (team_->size() == 1 || rows_ * cost < kTeamElements) {
             for (std::size_t row = 0; row < rows_; ++row) work(row, lanes_.front());
             return;
         }
@@ -80,17 +82,24 @@ public:
         });
     }
 
-    /// work(item, lane) for items 0, 1, ... in this order, each by whoever is free.
+    /// work(item, lane) for items 0, 1, ... in this order, for a caller that has `lane`. Where that is the
+    /// team's, each item is one member's, whoever is free: one gathering for all of them instead of some
+    /// for each. What does not share out evenly then is the whole team's, item by item; not so with many
+    /// rows, whose items differ. `cost` of all in multiply-adds says whether the team is worth it.
     template <class Work>
-    void for_items(std::size_t items, const Work& work) {
-        if (!by_rows_ || team_->size() == 1) {
-            for (std::size_t item = 0; item < items; ++item) work(item, whole());
-            return;
+    void for_items(Lane& lane, std::size_t items, std::size_t cost, const Work& work) {
+        const std::size_t size = team_->size();
+        std::size_t shared = 0;
+        if (&lane == &whole() && size > 1 && cost >= kTeamWorkOneRow)
+            shared = by_rows_ ? items : items / size * size;
+        if (shared > 0) {
+            std::atomic<std::size_t> next{0};
+            team_->run([&](std::size_t part) {
+                for (std::size_t item = next++; item < shared; item = next++)
+                    work(item, lanes_[part]);
+            });
         }
-        std::atomic<std::size_t> next{0};
-        team_->run([&](std::size_t part) {
-            for (std::size_t item = next++; item < items; item = next++) work(item, lanes_[part]);
-        });
+        for (std::size_t item = shared; item < items; ++item) work(item, lane);
     }
 
 private:

@@ -33,6 +33,7 @@ Forward::Forward(std::shared_ptr<const Model> model, ThreadTeam& team, std::size
     : model_(std::move(model)),
       p_(model_->parameters()),
       output_norm_(&model_->output_norm()),
+      team_(team),
       crew_(team, sizes_of(*model_, rows_max)),
       attention_(*model_, crew_),
       mixture_(p_, crew_),
@@ -46,6 +47,7 @@ Forward::Forward(std::shared_ptr<const Model> model, ThreadTeam& team, std::size
 
 void Forward::run(const Batch& batch, KvPool& pool, LogitsSink on_logits) {
     SLUICE_ASSERT(!batch.rows.empty() && batch.rows.size() * p_.width <= x_.size());
+    const ThreadTeam::Step step(team_);
     for (std::size_t first = 0; first < batch.rows.size(); first += crew_.pass_rows()) {
         const Pass pass = begin_pass(batch, first, pool);
         crew_.for_ranges([&](Lane&, RowRange range) { embed(pass, range); });
@@ -62,6 +64,7 @@ void Forward::run_mtp(const Batch& batch, std::span<const float> hidden, KvPool&
     SLUICE_ASSERT(!batch.rows.empty() && batch.rows.size() * p_.width <= x_.size());
     SLUICE_ASSERT(hidden.size() == batch.rows.size() * p_.width);
     SLUICE_ASSERT(model_->mtp() != nullptr && pool.shape().layers == 1);
+    const ThreadTeam::Step step(team_);
     for (std::size_t first = 0; first < batch.rows.size(); first += crew_.pass_rows()) {
         const Pass pass = begin_pass(batch, first, pool);
         crew_.for_ranges([&](Lane& lane, RowRange range) {

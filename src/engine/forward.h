@@ -52,6 +52,7 @@ private:
     std::shared_ptr<const Model> model_;
     const checkpoint::HyperParameters& p_;
     const std::vector<float>* output_norm_;  ///< Of the last pass: the model's or the head's.
+    ThreadTeam& team_;
     Crew crew_;
     LatentAttention attention_;
     Mixture mixture_;

@@ -34,6 +34,8 @@ public:
 
 private:
     void project_queries(const Layer& layer, Lane& lane, RowRange range);
+    void attend_heads(const Pass& pass, std::size_t index, std::size_t row, std::size_t head,
+                      std::size_t heads, Lane& lane);
     void store_keys(const Pass& pass, const Layer& layer, std::size_t index, RowRange range);
     void rotate(float* x, std::size_t row) const;
 

@@ -88,7 +88,8 @@ void Mixture::group_rows(std::size_t rows) {
 
 void Mixture::run_experts(const Layer& layer, const float* x, std::size_t rows) {
     group_rows(rows);
-    crew_.for_items(busy_.size(), [&](std::size_t item, Lane& lane) {
+    const std::size_t cost = rows * p_.experts_used * 3 * p_.width * p_.expert_ff;
+    crew_.for_items(crew_.whole(), busy_.size(), cost, [&](std::size_t item, Lane& lane) {
         run_expert(layer.experts[busy_[item]], routes_[busy_[item]], lane, x);
     });
 }

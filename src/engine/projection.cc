@@ -3,14 +3,6 @@
 #include "base/assert.h"
 
 namespace sluice::engine {
-namespace {
-
-// Below this many multiply-adds a piece of work is done before the team has gathered. Products of one
-// row follow each other so closely that gathering costs them more.
-constexpr std::size_t kTeamWork = 64 * 1024;
-constexpr std::size_t kTeamWorkOneRow = 512 * 1024;
-
-}  // namespace
 
 Projection::Projection(ThreadTeam& team, std::size_t rows_max, std::size_t inputs_max)
     : team_(&team), quantized_(rows_max, inputs_max) {}
@@ -35,23 +27,29 @@ void Projection::quantize() {
     team_->run([&](std::size_t member) { part(member, team_->size()); });
 }
 
-void Projection::apply(const tensor::PackedMatrix& weights, float* y, std::size_t stride) {
-    SLUICE_ASSERT(weights.inputs() == inputs_);
-    const bool q8 = weights.type() == tensor::WeightType::kQ8_0;
-    if (q8) quantize();
-    const auto part = [&](tensor::PanelRange range) {
-        if (q8) {
-            tensor::matmul(weights, quantized_, 0, rows_, y, stride, range);
-        } else {
-            tensor::matmul(weights, x_, stride_, rows_, y, stride, range);
-        }
-    };
-    const std::size_t panels = weights.panels();
+void Projection::apply(std::initializer_list<Product> products) {
+    std::size_t outputs = 0;
+    for (const Product& product : products) {
+        SLUICE_ASSERT(product.weights->inputs() == inputs_);
+        outputs += product.weights->outputs();
+        if (product.weights->type() == tensor::WeightType::kQ8_0) quantize();
+    }
     const std::size_t least = rows_ == 1 ? kTeamWorkOneRow : kTeamWork;
-    if (rows_ * inputs_ * weights.outputs() < least) return part({0, panels});
-    team_->run([&](std::size_t member) {
-        part({panels * member / team_->size(), panels * (member + 1) / team_->size()});
-    });
+    if (rows_ * inputs_ * outputs < least) return apply_part(products, 0, 1);
+    team_->run([&](std::size_t member) { apply_part(products, member, team_->size()); });
+}
+
+void Projection::apply_part(std::initializer_list<Product> products, std::size_t member,
+                            std::size_t members) const {
+    for (const auto& [weights, y, stride] : products) {
+        const std::size_t panels = weights->panels();
+        const tensor::PanelRange range{panels * member / members, panels * (member + 1) / members};
+        if (weights->type() == tensor::WeightType::kQ8_0) {
+            tensor::matmul(*weights, quantized_, 0, rows_, y, stride, range);
+        } else {
+            tensor::matmul(*weights, x_, stride_, rows_, y, stride, range);
+        }
+    }
 }
 
 }  // namespace sluice::engine

@@ -10,6 +10,7 @@ import { seconds, waitUntil } from './waiting.mjs';
 
 const kChat = '/v1/chat/completions';
 const kEndless = 100_000; // Tokens: minutes of work.
+const kPlaces = 128; // Requests that an engine computes together.
 
 let service;
 
@@ -89,13 +90,13 @@ test('while its prompt is computed, before the first token', async () => {
 test('while it waits for a place in the engine', { timeout: seconds(90) }, async () => {
   const start = (seed) =>
     RawConnection.post(service, kChat, storyRequest(seed, kEndless, { stream: true }));
-  const busy = await Promise.all(Array.from({ length: 64 }, (_, seed) => start(seed)));
-  await service.workerReaches('sluice_engine_running', 64);
+  const busy = await Promise.all(Array.from({ length: kPlaces }, (_, seed) => start(seed)));
+  await service.workerReaches('sluice_engine_running', kPlaces);
   const waiting = await start(1000);
   await service.workerReaches('sluice_engine_waiting', 1);
   await countsAsGone(() => waiting.destroy());
   await service.workerReaches('sluice_engine_waiting', 0);
-  assert.equal((await service.workerMetrics()).value('sluice_engine_running'), 64);
+  assert.equal((await service.workerMetrics()).value('sluice_engine_running'), kPlaces);
   await countsAsGone(() => busy.forEach((each) => each.destroy()), busy.length);
 });
 

@@ -51,7 +51,7 @@ TEST(EngineTest, SaltsKeepPrefixesApart) {
 }
 
 TEST(EngineTest, AbortFreesEverythingBeforeTheNextStep) {
-    const auto engine = make_engine({.step_tokens = 64, .prefill_chunk = 64});
+    const auto engine = make_engine({.running_max = 64, .step_tokens = 64, .prefill_chunk = 64});
     const auto prefilling = send(*engine, greedy("p", long_prompt(1000)));
     const auto decoding = send(*engine, greedy("d", {0, 4083, 373}));
     ASSERT_TRUE(engine->step());
@@ -66,7 +66,7 @@ TEST(EngineTest, AbortFreesEverythingBeforeTheNextStep) {
 }
 
 TEST(EngineTest, APrefillReportsItsProgress) {
-    const auto engine = make_engine({.step_tokens = 64, .prefill_chunk = 64});
+    const auto engine = make_engine({.running_max = 64, .step_tokens = 64, .prefill_chunk = 64});
     const auto answer = send(*engine, greedy("p", long_prompt(256), 1));
     std::vector<std::uint64_t> computed;
     while (engine->step()) computed.push_back(answer->last.computed_tokens);
@@ -170,7 +170,7 @@ TEST(EngineTest, WhatCannotRunIsRefusedWithItsReason) {
 
 TEST(EngineTest, ARequestIsPreparedWhileAStepComputes) {
     const auto prompt = long_prompt(200);
-    const auto engine = make_engine({.step_tokens = 64, .prefill_chunk = 64});
+    const auto engine = make_engine({.running_max = 64, .step_tokens = 64, .prefill_chunk = 64});
     const auto first = send(*engine, sampled("first", prompt, 1));
     run(*engine);
     const auto other = send(*engine, sampled("other", long_prompt(300, 1), 1));
@@ -190,7 +190,7 @@ TEST(EngineTest, ARequestIsPreparedWhileAStepComputes) {
 }
 
 TEST(EngineTest, AbortingWhatWasJustPreparedFreesIt) {
-    const auto engine = make_engine({.step_tokens = 64, .prefill_chunk = 64});
+    const auto engine = make_engine({.running_max = 64, .step_tokens = 64, .prefill_chunk = 64});
     send(*engine, greedy("long", long_prompt(300), 2));
     std::shared_ptr<Answer> second;
     test::in_next_pass([&] {

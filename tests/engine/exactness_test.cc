@@ -17,7 +17,7 @@ TEST_P(ExactnessTest, NeighboursThatComeAndGoChangeNothing) {
     const auto prompt = long_prompt(150);
     const auto expected = alone(sampled("a", prompt, 7), {}, GetParam());
     for (const std::size_t neighbours : {1U, 6U, 31U}) {
-        const auto engine = make_engine({.step_tokens = 100}, GetParam());
+        const auto engine = make_engine({.running_max = 64, .step_tokens = 100}, GetParam());
         const auto answer = send(*engine, sampled("a", prompt, 7));
         std::size_t sent = 0;
         for (int step = 0; !answer->done(); ++step) {

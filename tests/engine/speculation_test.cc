@@ -119,7 +119,7 @@ TEST_P(SpeculationTest, ChangesNothingWhereAStepHasNoRoomForGuesses) {
 
 TEST_P(SpeculationTest, ChangesNothingWithNeighboursThatComeAndGo) {
     for (const std::size_t neighbours : {1U, 6U, 31U}) {
-        const auto engine = make_engine(with({.step_tokens = 100}), file());
+        const auto engine = make_engine(with({.running_max = 64, .step_tokens = 100}), file());
         const auto answer = send(*engine, requests()[1]);
         for (std::size_t step = 0; !answer->done(); ++step) {
             const std::string id = "n" + std::to_string(step);
