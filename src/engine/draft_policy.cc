@@ -59,8 +59,9 @@ bool DraftPolicy::is_time_to_try(const Load& load, Lengths other) {
     ++steps_since_try_;
     const bool is_measured = step_costs_.is_measured(rows(load, other)) &&
                              (load.head == 0 || head_costs_.is_measured(load.head));
-    if (steps_since_try_ < (is_measured ? kTryEvery : kTryUnmeasuredEvery)) return false;
+    if (steps_since_try_ < (is_measured ? try_every_ : kTryUnmeasuredEvery)) return false;
     steps_since_try_ = 0;
+    if (is_measured) try_every_ = std::min(2 * try_every_, kTryEveryMost);
     tries_left_ = is_measured ? kTrySteps - 1 : 1;
     return true;
 }
@@ -70,6 +71,8 @@ DraftPolicy::Lengths DraftPolicy::choose(const Load& load) {
     if (!step_costs_.is_measured(load.sequences) || (load.lookups.empty() && load.head == 0))
         return {};
     const Lengths best = fastest(load);
+    if (best != last_best_) try_every_ = kTryEvery;
+    last_best_ = best;
     const Lengths other = alternative(load, best);
     return other != best && is_time_to_try(load, other) ? other : best;
 }

@@ -5,7 +5,8 @@
 // takes. The lengths with the most tokens a second are used, and none if that is what is fastest.
 //
 // Lengths that are not in use are tried for a few steps now and then, and at once where a number of
-// rows was never measured: a machine that got slower, or a model that guesses well, is noticed.
+// rows was never measured: a machine that got slower, or a model that guesses well, is noticed. As long
+// as nothing better is found, tries get rarer, so that looking costs less than a hundredth.
 // A decision changes when tokens come, never which. It knows no clock; seconds are given to it.
 
 #include <array>
@@ -68,9 +69,12 @@ private:
     std::array<Acceptance, MtpDrafter::kDraftMax> head_acceptance_{};
     std::size_t steps_since_try_ = kTryUnmeasuredEvery;
     std::size_t tries_left_ = 0;
+    std::size_t try_every_ = kTryEvery;
+    Lengths last_best_;
     bool tries_plain_ = false;
 
     static constexpr std::size_t kTryEvery = 64;
+    static constexpr std::size_t kTryEveryMost = 1'024;
     static constexpr std::size_t kTrySteps = 2;
     static constexpr std::size_t kTryUnmeasuredEvery = 8;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <vector>
 
 namespace sluice::engine {
 namespace {
@@ -31,7 +32,9 @@ public:
             if (step * 2 >= steps) ++chosen[{lengths.lookup, lengths.head}];
             std::size_t rows = load.sequences + load.head * lengths.head;
             for (const auto& lookup : load.lookups) rows += std::min(lookup.length, lengths.lookup);
-            policy.step_took(rows, machine.fixed + machine.row * static_cast<double>(rows));
+            const double took = machine.fixed + machine.row * static_cast<double>(rows);
+            policy.step_took(rows, took);
+            seconds += took;
             if (lengths.head > 0 && load.head > 0) guess(load.head, lengths.head);
         }
         const auto most =
@@ -42,11 +45,14 @@ public:
 
     Machine machine;
     DraftPolicy policy;
-    double others = 0.0;  ///< Share of the steps that used other lengths.
+    double seconds = 0.0;  ///< Of all steps and guesses.
+    double others = 0.0;   ///< Share of the steps that used other lengths.
 
 private:
     void guess(std::size_t sequences, std::size_t length) {
-        policy.head_took(sequences, length, machine.head * static_cast<double>(sequences * length));
+        const double took = machine.head * static_cast<double>(sequences * length);
+        policy.head_took(sequences, length, took);
+        seconds += took;
         for (std::size_t i = 0; i < sequences; ++i) {
             due_ += machine.acceptance;
             const std::size_t right = due_ >= 1.0 ? 1 : 0;
@@ -71,6 +77,15 @@ TEST(DraftPolicyTest, TheHeadIsNotUsedWhereItIsSlowerOrWrong) {
     Player wrong({.fixed = 1.0, .row = 0.1, .head = 0.1, .acceptance = 0.05});
     EXPECT_EQ(wrong.play({.sequences = 1, .head = 1}, 2'000), Lengths{});
     EXPECT_LT(wrong.others, 0.05);
+}
+
+TEST(DraftPolicyTest, LookingForWhatNeverPaysCostsNextToNothing) {
+    Player player({.fixed = 1.0, .row = 0.5, .head = 1.5, .acceptance = 0.1});
+    const std::vector<DraftPolicy::Lookup> hopeless{{.length = 8, .acceptance = 0.05}};
+    (void)player.play({.sequences = 1, .lookups = hopeless, .head = 1}, 2'000);
+    player.seconds = 0.0;
+    EXPECT_EQ(player.play({.sequences = 1, .lookups = hopeless, .head = 1}, 4'000), Lengths{});
+    EXPECT_LT(player.seconds / 4'000, 1.01 * 1.5);
 }
 
 // With many sequences each row costs what a token brings, so a guess is dear.
