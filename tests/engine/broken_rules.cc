@@ -5,13 +5,16 @@
 #include <bit>
 #include <cmath>
 #include <map>
+#include <ranges>
 #include <utility>
+#include <vector>
 
 #include "engine/forward.h"
 #include "engine/lookup_drafter.h"
 #include "engine/sampler.h"
 #include "tensor/attention.h"
 #include "tensor/gumbel.h"
+#include "tensor/vector_ops.h"
 
 namespace sluice::engine {
 namespace {
@@ -19,10 +22,12 @@ namespace {
 using test::Rule;
 
 std::atomic<Rule> broken{Rule::kNone};
-std::atomic<const Batch*> batch{nullptr};  // Of the pass that is running.
-std::uint32_t picks = 0;                   // In that pass.
-std::function<void()> next_pass;           // Called in it, once.
-std::map<std::size_t, TokenId> guesses;    // By position; of the last draft.
+std::atomic<const Batch*> batch{nullptr};      // Of the pass that is running.
+std::uint32_t picks = 0;                       // In that pass.
+std::function<void()> next_pass;               // Called in it, once.
+std::map<std::size_t, TokenId> guesses;        // By position; of the last draft.
+thread_local const float* slots_of = nullptr;  // The row whose slots are being added.
+thread_local std::vector<std::pair<float, std::span<const float>>> slots;  // So far.
 
 /// Whether this is broken, and a pass of the model is running.
 bool is_broken(Rule rule) { return broken == rule && batch.load() != nullptr; }
@@ -139,6 +144,20 @@ void SLUICE_MLA_ATTENTION(__wrap_)(const tensor::MlaShape& shape, const float* q
     for (std::size_t head = 0; head < shape.heads; ++head)
         attend_by_chunk(shape, query + head * shape.width(), pages, positions,
                         out + head * shape.latent);
+}
+
+#define SLUICE_MULTIPLY_ADD(prefix) \
+    prefix##_ZN6sluice6tensor12multiply_addESt4spanIfLm18446744073709551615EEfS1_IKfLm18446744073709551615EE
+void SLUICE_MULTIPLY_ADD(__real_)(std::span<float>, float, std::span<const float>);
+void SLUICE_MULTIPLY_ADD(__wrap_)(std::span<float> sum, float weight, std::span<const float> x) {
+    if (!is_broken(Rule::kSlotsFollowBatch) || !is_large_batch())
+        return SLUICE_MULTIPLY_ADD(__real_)(sum, weight, x);
+    if (slots_of != sum.data()) slots.clear();
+    slots_of = sum.data();
+    slots.emplace_back(weight, x);
+    std::ranges::fill(sum, 0.0F);
+    for (const auto& [each, from] : slots | std::views::reverse)
+        SLUICE_MULTIPLY_ADD(__real_)(sum, each, from);
 }
 
 #define SLUICE_ADD_GUMBEL_NOISE(prefix) \

@@ -15,6 +15,7 @@ enum class Rule : std::uint8_t {
     kSplitsFollowChunk,    ///< Attention is split where the chunk begins.
     kOwnChunkUnrounded,    ///< Queries read their own chunk's keys before they are rounded.
     kNoiseFollowsRow,      ///< The draw's noise depends on the place in the batch.
+    kSlotsFollowBatch,     ///< In a large batch, the experts' outputs are added last slot first.
     kDraftsAreNotChecked,  ///< A guess is taken for the pick.
 };
 

@@ -164,31 +164,36 @@ TEST_P(MatrixTest, EveryWayGivesTheSameBits) {
     }
 }
 
-/// A rule, and a way that differs in what it must not depend on.
+/// A rule, and a way that differs in what it must not depend on. With q8_0, activations become small whole
+/// numbers, which hides most differences in a last bit.
 struct Control {
     Rule rule;
     Way way;
     bool drawn;
     std::string name;
+    std::string file = "krill-q8_0.gguf";
 };
 
 class InverseTest : public testing::TestWithParam<Control> {};
 
 INSTANTIATE_TEST_SUITE_P(
     Rules, InverseTest,
-    testing::Values(Control{Rule::kSumsFollowBatch, {.batch = 32}, false, "SumsFollowBatch"},
-                    Control{Rule::kSplitsFollowChunk, {.chunk = 3}, false, "SplitsFollowChunk"},
-                    Control{Rule::kOwnChunkUnrounded, {.chunk = 3}, false, "OwnChunkUnrounded"},
-                    Control{Rule::kNoiseFollowsRow, {.batch = 7}, true, "NoiseFollowsRow"},
-                    Control{Rule::kDraftsAreNotChecked,
-                            {.speculation = Speculation::kLookup},
-                            true,
-                            "DraftsAreNotChecked"}),
+    testing::Values(
+        Control{Rule::kSumsFollowBatch, {.batch = 32}, false, "SumsFollowBatch"},
+        Control{Rule::kSplitsFollowChunk, {.chunk = 3}, false, "SplitsFollowChunk"},
+        Control{Rule::kOwnChunkUnrounded, {.chunk = 3}, false, "OwnChunkUnrounded"},
+        Control{
+            Rule::kSlotsFollowBatch, {.batch = 32}, false, "SlotsFollowBatch", "krill-f16.gguf"},
+        Control{Rule::kNoiseFollowsRow, {.batch = 7}, true, "NoiseFollowsRow"},
+        Control{Rule::kDraftsAreNotChecked,
+                {.speculation = Speculation::kLookup},
+                true,
+                "DraftsAreNotChecked"}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(InverseTest, ABrokenRuleIsNoticed) {
     const Control& control = GetParam();
-    const std::string file = "krill-q8_0.gguf";
+    const std::string& file = control.file;
     const Request request = repeating(control.drawn);
     ASSERT_TRUE(holds(control.way, request, expected(request, file), file));
     const BrokenRule broken(control.rule);
