@@ -20,7 +20,7 @@ struct Options {
 };
 
 int check(const Options& options) {
-    const auto config = load_service_config(options.file);
+    const auto config = read_config(options.file);
     if (options.json) {
         boost::json::array errors;
         for (const Error& error : config ? Errors{} : config.error()) {

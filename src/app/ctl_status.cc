@@ -45,9 +45,42 @@ std::string workers_text(const json::array& workers) {
     return text;
 }
 
-std::string status_text(const json::object& status) {
+/// The rows of a list in the plan; nothing where a gateway has no such list.
+const json::array& rows(const json::object& plan, std::string_view key) {
+    static const json::array none;
+    const json::value* const list = plan.if_contains(key);
+    return list == nullptr ? none : list->as_array();
+}
+
+std::string plan_text(const json::object& status) {
+    const json::object& plan = status.at("plan").as_object();
     std::string text =
-        fmt::format("plan: {} answers\n", shown(status.at("plan").as_object(), "stable"));
+        fmt::format("plan {}: {} answers", shown(plan, "version"), shown(plan, "stable"));
+    if (const std::string slots = shown(status, "rollback_capacity"); slots != "-")
+        text += fmt::format("; room for {} requests, {} are running", slots,
+                            shown(status, "rollback_needed"));
+    text += "\n";
+    if (const json::value* latched = plan.if_contains("latched"); latched && latched->as_bool())
+        text +=
+            fmt::format("ROLLED BACK since {}: {}\n", shown(plan, "since"), shown(plan, "reason"));
+    for (const json::value& value : rows(plan, "splits")) {
+        const json::object& split = value.as_object();
+        text += fmt::format("  split {}: weight {}, {}; its lease ends in {} ms\n",
+                            shown(split, "pool"), shown(split, "weight"),
+                            split.at("open").as_bool() ? "open" : "closed",
+                            shown(split, "lease_left_ms"));
+    }
+    for (const json::value& value : rows(plan, "shadows")) {
+        const json::object& shadow = value.as_object();
+        text += fmt::format("  shadow {}: share {}, {} of {} copies running\n",
+                            shown(shadow, "pool"), shown(shadow, "share"), shown(shadow, "running"),
+                            shown(shadow, "max_concurrent"));
+    }
+    return text;
+}
+
+std::string status_text(const json::object& status) {
+    std::string text = plan_text(status);
     for (const json::value& value : status.at("pools").as_array()) {
         const json::object& pool = value.as_object();
         text += fmt::format(

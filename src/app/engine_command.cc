@@ -81,6 +81,9 @@ std::string tokenizer_digest(const std::filesystem::path& model) {
 
 int serve(const Options& options, const std::filesystem::path& model, std::size_t threads,
           std::chrono::milliseconds step_time, engine::Speculation speculation) {
+    const auto faults = fault_points_of_environment();
+    if (!faults) return fail(kWrongUse, faults.error());
+    if (faults->any()) log::warn("faults are planted on purpose: SLUICE_FAULTS is set");
     const bool json = options.json;
     const std::string& address = options.address;
     worker::WorkerOptions worker;
@@ -90,6 +93,7 @@ int serve(const Options& options, const std::filesystem::path& model, std::size_
     worker.engine.threads = threads;
     worker.engine.speculation = speculation;
     worker.engine.step_time = step_time;
+    worker.engine.faults = *faults;
     worker.engine.running_max = options.running;
     worker.engine.pool_tokens = options.pool_tokens;
     worker.engine.step_tokens = std::max(worker.engine.step_tokens, options.running);

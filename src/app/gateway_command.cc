@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 #include <csignal>
@@ -16,6 +17,7 @@
 #include "app/command.h"
 #include "app/stable_pool.h"
 #include "base/log.h"
+#include "base/nearest.h"
 #include "gateway/gateway_process.h"
 
 namespace sluice::app {
@@ -29,6 +31,7 @@ struct Options {
     std::vector<std::string> workers;
     std::string keys;
     std::string records;
+    std::string state;
     bool json = false;
 };
 
@@ -58,6 +61,19 @@ std::pair<std::string, std::string> pool_and_url(const std::string& worker,
     const std::size_t equals = worker.find('=');
     if (equals == std::string::npos || worker.find("://") < equals) return {stable, worker};
     return {worker.substr(0, equals), worker.substr(equals + 1)};
+}
+
+/// A worker of a pool that the configuration does not have.
+std::optional<Error> find_stray_worker(const Options& options, const ServiceConfig& config) {
+    const std::vector<std::string> names = pool_names(config);
+    const std::vector<std::string_view> known(names.begin(), names.end());
+    for (const std::string& worker : options.workers) {
+        const std::string named = pool_and_url(worker, *stable_pool(config).name).first;
+        if (std::ranges::find(known, named) != known.end()) continue;
+        return Error::invalid(
+            fmt::format("there is no pool '{}'{}", named, did_you_mean(named, known)), "--worker");
+    }
+    return std::nullopt;
 }
 
 /// The key that a pool's engines ask for; an error if its variable is not set.
@@ -118,10 +134,25 @@ gateway::RecordSetup record_setup(const Options& options, const ServiceConfig& c
     return setup;
 }
 
+Result<gateway::PlanServiceOptions> plan_options(const Options& options,
+                                                 const ServiceConfig& config) {
+    gateway::PlanServiceOptions plan{.plan = *traffic_plan(config),
+                                     .pools = pool_names(config),
+                                     .state_folder = options.state};
+    const bool keeps_nothing = plan.plan.splits.empty() && plan.plan.shadows.empty();
+    if (!options.state.empty() || keeps_nothing) return plan;
+    return std::unexpected(Error::invalid(
+        "a plan with splits or shadows needs --state, a folder in which a rollback is kept"));
+}
+
 Result<gateway::GatewayProcessOptions> process_options(const Options& options,
                                                        const ServiceConfig& config) {
+    if (auto stray = find_stray_worker(options, config)) return std::unexpected(std::move(*stray));
+    auto plan = plan_options(options, config);
+    if (!plan) return std::unexpected(plan.error());
     const std::string& stable = *stable_pool(config).name;
     gateway::GatewayProcessOptions process;
+    process.plan = std::move(*plan);
     process.gateway.listen = server_options(*config.gateway.listen, options.port);
     process.gateway.admin = server_options(*config.gateway.admin, options.admin_port);
     process.records = record_setup(options, config);
@@ -189,6 +220,11 @@ Run define_gateway(CLI::App& command) {
     command.add_option("--keys", options->keys, "File of API keys, as `sluice ctl keys` makes it")
         ->type_name("FILE");
     command.add_option("--records", options->records, "Folder for records; else [record] path")
+        ->type_name("DIR");
+    command
+        .add_option("--state", options->state,
+                    "A folder that is there, for the state of the traffic plan and its audit log")
+        ->check(CLI::ExistingDirectory)
         ->type_name("DIR");
     command.add_flag("--json", options->json, "Announce addresses as JSON, an object a line");
     return [options] { return run(*options); };

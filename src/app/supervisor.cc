@@ -97,6 +97,7 @@ std::vector<std::string> Supervisor::gateway_command() const {
                                      port_of(gateway.admin, plan_.admin_port),
                                      "--json"};
     if (!plan_.keys.empty()) argv.insert(argv.end(), {"--keys", plan_.keys});
+    if (!plan_.state.empty()) argv.insert(argv.end(), {"--state", plan_.state});
     if (!plan_.model.empty()) argv.insert(argv.end(), {"--model", plan_.model});
     for (std::size_t i = 0; i < plan_.engines.size(); ++i)
         argv.insert(argv.end(), {"--worker", plan_.engines[i].pool + "=" + members_[i].url});

@@ -33,6 +33,7 @@ struct EnginePlan {
 struct ServicePlan {
     std::vector<std::string> program{};  ///< Before the subcommand; empty: this very program.
     std::string config{};                ///< A file; empty: none.
+    std::string state{};                 ///< Folder for the gateway's plan; empty: none.
     std::string model{};                 ///< Of the stable pool, over what the file says; or empty.
     std::string speculation{};           ///< Of all engines; empty: their own choice.
     std::string keys{};                  ///< File of API keys; empty: none.

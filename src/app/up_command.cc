@@ -64,6 +64,7 @@ std::string threads_of_each(const std::optional<std::int64_t>& configured, std::
 ServicePlan make_plan(const ServiceConfig& config, const StateFolder& folder,
                       const Options& options) {
     ServicePlan plan{.config = options.config,
+                     .state = folder.path(),
                      .model = options.model,
                      .speculation = options.speculation,
                      .keys = key_file_path(config, folder),

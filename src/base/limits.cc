@@ -95,6 +95,8 @@ constexpr auto kTable = std::to_array<Limit>({
     {"guard.samples", kGuardSamples, "count", "a pool's oldest samples are forgotten"},
     {"shadow.concurrent", kShadowConcurrent, "count", "plan refused"},
     {"plan.state", kTrafficStateBytes, "bytes", "state file counts as damaged: latched"},
+    {"plan.audit_log", kAuditLogBytes, "bytes", "the log starts anew, the old one stays as .1"},
+    {"plan.text", kPlanTextBytes, "bytes", "413 payload_too_large"},
     {"admin.answer", kAdminAnswerBytes, "bytes", "sluice ctl fails"},
     {"log.line", kLogLineBytes, "bytes", "line cut"},
     {"metrics.series", kMetricSeries, "count",

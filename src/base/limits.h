@@ -98,6 +98,8 @@ inline constexpr std::int64_t kGuardWindowSeconds = 24LL * 60 * 60;
 inline constexpr std::size_t kGuardSamples = 20'000;
 inline constexpr std::int64_t kShadowConcurrent = 1'024;
 inline constexpr std::size_t kTrafficStateBytes = 1024 * 1024;
+inline constexpr std::size_t kAuditLogBytes = 16 * 1024 * 1024;
+inline constexpr std::size_t kPlanTextBytes = 256 * 1024;
 
 // Observation
 inline constexpr std::size_t kAdminAnswerBytes = 256 * 1024 * 1024;

@@ -152,7 +152,6 @@ void visit_guard(Guard& guard, Visitor&& visit) {
 }
 
 // Written in docs and plans already, so a reader deserves better than "unknown key".
-constexpr auto kPlanLater = std::to_array<std::string_view>({"split", "shadow", "guard"});
 constexpr auto kRootLater = std::to_array<std::string_view>({"kv"});
 
 // ---- Reading --------------------------------------------------------------------------------------
@@ -399,9 +398,6 @@ PlanConfig read_plan(Table& root, const std::vector<PoolConfig>& pools) {
         place.reject(table ? "stable" : "plan.stable", "must name the pool that answers");
     } else if (!known) {
         table->reject("stable", fmt::format("names no pool{}", did_you_mean(*plan.stable, names)));
-    }
-    if (table) {
-        for (const std::string_view key : kPlanLater) table->forbid(key, kNotYet);
     }
     return plan;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <utility>
 
 #include "base/assert.h"
@@ -196,6 +197,7 @@ Result<void> Engine::check(const Request& request) const {
 
 Result<void> Engine::submit(Request request, OutputSink sink) {
     if (auto ok = check(request); !ok) return ok;
+    if (options_.faults.other_sampling) ++request.sampling.seed;
     kv::BlockKeyRoot root = key_root_;
     root.salt = request.salt;
     Sampler sampler(request.sampling, end_tokens_, request.input_ids);
@@ -332,11 +334,22 @@ bool Engine::step() {
     if (!parts.empty()) {
         compute(parts);
         ++steps_;
+        plant_faults();
     }
     publish_stats();
     if (parts.empty()) return false;
     emit(parts);
     return true;
+}
+
+void Engine::plant_faults() {
+    const FaultPoints& faults = options_.faults;
+    if (faults.slow_step.count() > 0) std::this_thread::sleep_for(faults.slow_step);
+    if (faults.crash_after && sampled_ >= *faults.crash_after) std::abort();
+    if (faults.stall_after && sampled_ >= *faults.stall_after) {
+        std::unique_lock lock(mutex_);
+        wake_.wait(lock, [this] { return stopping_; });
+    }
 }
 
 void Engine::add_rows(const StepPart& part) {
@@ -413,6 +426,8 @@ void Engine::compute(std::span<const StepPart> parts) {
 }
 
 void Engine::on_logits(Sequence& sequence, std::size_t position, std::span<float> logits) {
+    if (options_.faults.wrong_model)
+        for (std::size_t i = 0; i < logits.size(); i += 2) logits[i] += 1.0F;
     const std::size_t next = position + 1;
     if (next < sequence.prompt_tokens && next < sequence.tokens.size()) {
         sequence.progress.input_logprobs.push_back(position_logprobs(
@@ -447,6 +462,7 @@ void Engine::sample(Sequence& sequence, std::span<float> logits) {
     if (request.return_logprobs)
         progress.logprobs.push_back(
             position_logprobs(scratch_.unchanged, *token, request.top_logprobs, scratch_));
+    ++sampled_;
     sequence.sampler.accept(*token);
     sequence.tokens.push_back(*token);
     progress.tokens.push_back(*token);

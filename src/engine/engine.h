@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/fault_points.h"
 #include "base/limits.h"
 #include "base/thread_team.h"
 #include "engine/forward.h"
@@ -62,6 +63,7 @@ struct EngineOptions {
     Speculation speculation = Speculation::kOff;
     /// For tests: takes guesses for picks, unchecked. What compares tokens must notice.
     bool trust_guesses = false;
+    FaultPoints faults;  ///< Planted on purpose; none in earnest.
     std::function<void(const StepReport&)> on_step;
 };
 
@@ -149,6 +151,7 @@ private:
     void emit(std::span<const StepPart> parts);
     void finish(std::string_view id, Finish how);
     void publish_stats();
+    void plant_faults();
     void run();
 
     std::shared_ptr<const Model> model_;
@@ -167,6 +170,7 @@ private:
     std::vector<std::size_t> known_;  ///< Tokens of each part's sequence before the step.
     std::uint64_t arrivals_ = 0;
     std::uint64_t steps_ = 0;
+    std::uint64_t sampled_ = 0;  ///< Tokens.
 
     /// Held while the scheduler is used beside a step that computes. The engine's thread uses it
     /// outside of that time alone, so it needs no lock then.

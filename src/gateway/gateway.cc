@@ -92,7 +92,10 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
 }
 
 // Requests end before what they hold on to does.
-Gateway::~Gateway() { abandon_all(); }
+Gateway::~Gateway() {
+    abandon_all();
+    for (const auto& observer : options_.observers) observer->on_gateway_end();
+}
 
 // Each request leaves live_ as it ends.
 void Gateway::abandon_all() {
@@ -221,6 +224,7 @@ std::string Gateway::copy(const Generation& original, Pool& pool) {
     InboundRequest request = original.request();
     request.role = RequestRole::kShadow;
     request.trace.parent_id = std::exchange(request.trace.span_id, draw_span_id());
+    request.seed = original.report().seed;
     request.exchange = std::make_shared<CopiedExchange>(request.exchange);
     request.patient = nullptr;
     const auto generation = std::make_shared<Generation>(*services_, std::move(request));
@@ -234,6 +238,14 @@ const Generation* Gateway::find(std::string_view id) const {
         return entry.first->rid() == id || entry.first->request().request_id == id;
     });
     return found == live_.end() ? nullptr : found->first;
+}
+
+void Gateway::abandon(std::string_view rid) {
+    const auto found =
+        std::ranges::find_if(live_, [&](const auto& entry) { return entry.first->rid() == rid; });
+    if (found == live_.end()) return;
+    const std::shared_ptr<Generation> generation = found->second;
+    generation->abandon();
 }
 
 bool Gateway::beside_loop(std::function<void()> work, std::function<void()> then) {

@@ -77,6 +77,9 @@ public:
     /// without a worker that is free now there is none. Returns the copy's rid; empty if none was made.
     std::string copy(const Generation& original, Pool& pool);
 
+    /// Ends a request that lives, as if the service stopped; does nothing if there is none.
+    void abandon(std::string_view rid);
+
     /// The plan has changed: what waits is steered anew.
     void replan() { serve_queue(); }
     /// `pool` takes no more requests; to be called once Steering no longer chooses it.
@@ -86,6 +89,8 @@ public:
     [[nodiscard]] Router& admin_routes() { return admin_routes_; }
     [[nodiscard]] PoolSet& pools() { return pools_; }
     [[nodiscard]] Pool& stable() { return *stable_; }
+    /// Another pool is the one whose readiness is the gateway's.
+    void set_stable(Pool& pool) { stable_ = &pool; }
     /// A request that lives, by its rid or the client's id; nullptr if there is none.
     [[nodiscard]] const Generation* find(std::string_view id) const;
 

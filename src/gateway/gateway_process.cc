@@ -96,8 +96,13 @@ Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& even
         return std::unexpected(set_up.error());
     GatewayAddresses addresses;
     options.gateway.on_ready = [&] { events.on_ready(addresses); };
+    const auto plan = std::make_shared<PlanService>(loop, options.plan);
+    options.gateway.stable = plan->controller().plan().stable;
+    options.gateway.make_steering = [plan](PoolSet& pools) { return plan->make_steering(pools); };
+    options.gateway.observers.push_back(plan);
     auto gateway = Gateway::create(loop, options.gateway);
     if (!gateway) return std::unexpected(gateway.error());
+    plan->attach(**gateway);
     addresses = {.url = url_of(options.gateway.listen, (*gateway)->port()),
                  .admin = url_of(options.gateway.admin, (*gateway)->admin_port())};
     int stopped_by = 0;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "gateway/fair_gate.h"
 #include "gateway/gateway.h"
+#include "gateway/plan_service.h"
 #include "gateway/protection.h"
 
 namespace sluice::gateway {
@@ -38,6 +39,7 @@ struct GatewayProcessOptions {
     GatewayOptions gateway;  ///< Its native pools come from `native`.
     std::vector<NativePoolSetup> native;
     RecordSetup records;
+    PlanServiceOptions plan;
     std::chrono::milliseconds grace = std::chrono::seconds(30);
     ProtectionOptions protection;
     FairGateOptions admission;

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/request_class.h"
@@ -29,7 +30,9 @@ struct InboundRequest {
     std::string tenant;         ///< Known once it is admitted.
     std::int32_t priority = 0;  ///< For the engine; higher runs first.
     std::string salt;           ///< Keeps its prefix apart from other tenants'.
-    std::string conversation;   ///< protocol::conversation_key
+    /// Of a copy: the seed that the original's answer was drawn with.
+    std::optional<std::uint64_t> seed{};
+    std::string conversation;  ///< protocol::conversation_key
 
     [[nodiscard]] const std::string& body() const { return exchange->request().body; }
 };

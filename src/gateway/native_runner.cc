@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/leg_priority.h"
 #include "gateway/random_id.h"
 #include "record/version_manifest.h"
 
@@ -47,7 +48,7 @@ NativeRunner::NativeRunner(net::HttpClient& client, const text::Tokenizer& token
       request_(request),
       prepared_(std::move(prepared)),
       observer_(observer),
-      seed_(prepared_->options.seed.value_or(draw_seed())),
+      seed_(prepared_->options.seed.value_or(request.seed.value_or(draw_seed()))),
       pump_(tokenizer, prepared_->parse) {
     report_.seed = seed_;
     report_.prompt_tokens = prepared_->prompt.size();
@@ -82,7 +83,9 @@ port::GenerateRequest NativeRunner::port_request(std::uint32_t max_new_tokens) c
     request.top_logprobs_num = prepared_->options.top_logprobs;
     request.resume_output_ids.assign(pump_.journal().begin(), pump_.journal().end());
     request.salt = request_.salt;
-    request.priority = request_.priority;
+    // Answers are admitted before copies, whoever came first.
+    request.priority =
+        request_.role == RequestRole::kShadow ? kCopyPriority : request_.priority;
     return request;
 }
 

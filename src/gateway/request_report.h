@@ -106,6 +106,8 @@ public:
     virtual void on_refused(const RequestReport& /*report*/) {}
     /// It is over. The last call for it.
     virtual void on_done(const Generation& /*generation*/, const RequestReport& /*report*/) {}
+    /// No request is left, and the gateway goes: the moment to let go of its workers.
+    virtual void on_gateway_end() {}
 };
 
 }  // namespace sluice::gateway

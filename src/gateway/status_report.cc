@@ -1,5 +1,7 @@
 #include "gateway/status_report.h"
 
+#include <fmt/format.h>
+
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
@@ -35,7 +37,7 @@ json::object worker_json(const WorkerView& worker) {
 
 }  // namespace
 
-std::string status_json(const Pool& stable, const PoolSet& pools) {
+std::string pools_json(const PoolSet& pools) {
     json::array rows;
     for (const auto& pool : pools) {
         json::array workers;
@@ -47,8 +49,12 @@ std::string status_json(const Pool& stable, const PoolSet& pools) {
                          {"dispatched_total", pools.registry().dispatched(pool->index())},
                          {"workers", std::move(workers)}});
     }
-    return json::serialize(
-        json::object{{"plan", {{"stable", stable.name()}}}, {"pools", std::move(rows)}});
+    return json::serialize(rows);
+}
+
+std::string status_json(const Pool& stable, const PoolSet& pools) {
+    return fmt::format(R"({{"plan":{},"pools":{}}})",
+                       json::serialize(json::object{{"stable", stable.name()}}), pools_json(pools));
 }
 
 }  // namespace sluice::gateway

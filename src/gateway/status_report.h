@@ -8,8 +8,11 @@
 
 namespace sluice::gateway {
 
-/// One JSON object. A worker's `state` is what it last said of itself (loading, ready, stopping), or
+/// A JSON array of all pools. A worker's `state` is what it last said of itself (loading, ready, stopping), or
 /// "lost" while it does not answer; what it has not said yet is null.
+[[nodiscard]] std::string pools_json(const PoolSet& pools);
+
+/// {"plan":{"stable"},"pools"}, where one pool answers everything.
 [[nodiscard]] std::string status_json(const Pool& stable, const PoolSet& pools);
 
 }  // namespace sluice::gateway

@@ -82,6 +82,7 @@ private:
         if (key == "prompt_cache_key") return take_text(value, outline_.prompt_cache_key);
         if (key == "user") return take_text(value, outline_.user);
         if (key == "seed") seeded_ = !is_null(value);
+        if (key == "temperature") take_temperature(value);
         if (key == "tools") return take_tools(value);
         if (key == "response_format") return take_format(value);
         if (key == "structured_outputs") structured_ = structured_ || !is_null(value);
@@ -144,6 +145,12 @@ private:
         if (!is_null(value) && value.get_uint64().get(tokens) == simdjson::SUCCESS)
             outline_.max_tokens = tokens;
         return {};
+    }
+
+    void take_temperature(od::value& value) {
+        double temperature = 1.0;
+        if (!is_null(value) && value.get_double().get(temperature) == simdjson::SUCCESS)
+            greedy_ = temperature == 0.0;
     }
 
     static Result<void> take_text(od::value& value, std::string& text) {
@@ -246,6 +253,7 @@ private:
 
     void settle() {
         outline_.opening = xxh3_128(std::as_bytes(std::span(opening_)));
+        outline_.fixed = greedy_ || seeded_;
         outline_.kind = tools_        ? RequestKind::kTools
                         : structured_ ? RequestKind::kJsonSchema
                         : seeded_     ? RequestKind::kSeeded
@@ -258,6 +266,7 @@ private:
     bool saw_model_ = false;
     bool saw_stream_options_ = false;
     bool seeded_ = false;
+    bool greedy_ = false;
     bool structured_ = false;
     bool tools_ = false;
 };

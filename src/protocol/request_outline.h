@@ -27,6 +27,8 @@ struct BodySpan {
 struct RequestOutline {
     std::string model;  ///< Empty if absent.
     RequestKind kind = RequestKind::kText;
+    /// The request fixes its answer: temperature 0, or a seed.
+    bool fixed = false;
     bool stream = false;
     bool include_usage = false;  ///< `stream_options.include_usage`.
     std::optional<std::uint64_t> max_tokens;

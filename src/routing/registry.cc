@@ -94,6 +94,13 @@ std::uint64_t Registry::capacity_of(PoolIndex pool) const {
     return total;
 }
 
+std::uint64_t Registry::leases_in(PoolIndex pool) const {
+    std::uint64_t total = 0;
+    for (WorkerIndex worker = 0; worker < workers_.size(); ++worker)
+        if (workers_[worker].options.pool == pool) total += ledger_.load(worker).requests;
+    return total;
+}
+
 std::uint64_t Registry::dispatched(PoolIndex pool) const {
     std::uint64_t total = 0;
     for (const Worker& worker : workers_)

@@ -74,6 +74,8 @@ public:
     [[nodiscard]] std::uint64_t capacity_of(PoolIndex pool) const;
     [[nodiscard]] const Load& load(WorkerIndex worker) const { return ledger_.load(worker); }
     [[nodiscard]] std::uint64_t leases() const { return ledger_.leases(); }
+    /// Requests that the pool's workers hold leases for now.
+    [[nodiscard]] std::uint64_t leases_in(PoolIndex pool) const;
     /// Leases ever granted on workers of `pool`.
     [[nodiscard]] std::uint64_t dispatched(PoolIndex pool) const;
 

@@ -32,6 +32,7 @@ Run define_up(CLI::App& command);
 namespace {
 
 struct Flags {
+    std::string state;
     std::string model;
     std::uint16_t port = 0;
     std::uint16_t admin_port = 0;
@@ -133,6 +134,7 @@ int stand_in(int argc, char** argv) {
     app.get_subcommand("gateway")->add_option("--worker", flags.workers)->required();
     app.get_subcommand("gateway")->add_option("--keys", flags.keys);
     app.get_subcommand("gateway")->add_option("--records", flags.records);
+    app.get_subcommand("gateway")->add_option("--state", flags.state);
     CLI11_PARSE(app, argc, argv);
     return run_stand_in(argv[1], flags);
 }

@@ -73,8 +73,6 @@ TEST(ServiceConfigTest, AllMistakesAreToldAtOnceInTheOrderOfTheFile) {
 }
 
 TEST(ServiceConfigTest, WhatComesLaterSaysSo) {
-    EXPECT_THAT(mistakes("[[plan.split]]\npool = \"a\"\n"),
-                ElementsAre("f.toml:1: plan.split is not supported yet"));
     EXPECT_THAT(mistakes("[[kv.node]]\nurl = \"x\"\n"),
                 ElementsAre(HasSubstr("kv is not supported yet")));
 }

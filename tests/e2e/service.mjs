@@ -35,9 +35,12 @@ class Program {
   stdout = '';
   stderr = '';
 
-  constructor(args) {
+  constructor(args, environment = {}) {
     this.args = args;
-    this.child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'] });
+    this.child = spawn(binary, args, {
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, ...environment },
+    });
     running.add(this.child);
     this.child.stdout.setEncoding('utf8').on('data', (text) => (this.stdout += text));
     this.child.stderr.setEncoding('utf8').on('data', (text) => (this.stderr += text));
@@ -70,6 +73,17 @@ class Program {
     if (line !== end) return line;
     const how = `ended (${end.code ?? end.signal}) before "${name}"`;
     throw new Error(`sluice ${this.args.join(' ')} ${how}:\n${this.stderr}`);
+  }
+}
+
+/** Starts a part of the service alone, and waits until it can answer. */
+export async function startProgram(args, environment) {
+  const program = new Program(args, environment);
+  try {
+    return { program, ready: await program.event('ready') };
+  } catch (error) {
+    program.kill('SIGKILL');
+    throw error;
   }
 }
 

@@ -1,0 +1,35 @@
+#pragma once
+
+// Faults planted on purpose into a shipped program, so that what must notice them - shadows, guards,
+// supervision - can be tried on the real thing. All are off unless the environment says otherwise:
+//
+//   SLUICE_FAULTS="slow_step=20ms,crash_after=500" sluice engine ...
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace sluice {
+
+struct FaultPoints {
+    std::chrono::milliseconds slow_step{0};  ///< Every step of the engine takes this much longer.
+    bool other_sampling = false;  ///< Tokens are drawn with another seed than was asked for.
+    bool wrong_model = false;     ///< Logits are a little beside the model's.
+    std::optional<std::uint64_t> crash_after;  ///< The process aborts after so many tokens.
+    std::optional<std::uint64_t> stall_after;  ///< No step ends any more after so many tokens.
+
+    [[nodiscard]] bool any() const { return *this != FaultPoints{}; }
+    bool operator==(const FaultPoints&) const = default;
+};
+
+/// "slow_step=20ms,other_sampling,wrong_model,crash_after=500,stall_after=500". An unknown name is an
+/// error with the nearest known one.
+[[nodiscard]] Result<FaultPoints> parse_fault_points(std::string_view text);
+
+/// Of SLUICE_FAULTS; none if it is not set.
+[[nodiscard]] Result<FaultPoints> fault_points_of_environment();
+
+}  // namespace sluice

@@ -1,0 +1,107 @@
+#pragma once
+
+// The traffic plan at work in a gateway: steers requests, copies them, compares the copies, feeds the
+// guards, rolls back, and keeps all of it on disk. What it decides is traffic::Controller's to say;
+// this is its hands and its memory.
+//
+// Made before the gateway, handed to it as steering and observer, and attached once the gateway is
+// there. Belongs to the event loop's thread.
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "gateway/gateway.h"
+#include "gateway/logprob_scorer.h"
+#include "gateway/plan_probe.h"
+#include "gateway/plan_store.h"
+#include "gateway/shadow_pairs.h"
+#include "gateway/steering.h"
+#include "net/event_loop.h"
+#include "traffic/controller.h"
+
+namespace sluice::gateway {
+
+struct PlanServiceOptions {
+    traffic::Plan plan;              ///< Of the configuration.
+    std::vector<std::string> pools;  ///< All names.
+    std::string state_folder;        ///< Exists; empty keeps nothing.
+    /// Told of every copy that has ended, with what comparing it gave, if it could be compared.
+    std::function<void(const RequestReport& copy, const std::string& baseline_pool,
+                       const std::optional<traffic::Comparison>& comparison)>
+        on_copy_done{};
+};
+
+/// Who asks for a change, and why, as the audit log has it.
+struct Operator {
+    std::string who;
+    std::string why;
+    bool force = false;
+};
+
+class PlanService final : public RequestObserver {
+public:
+    /// Reads what was stored. A file that can't be read, or written, latches.
+    PlanService(net::EventLoop& loop, PlanServiceOptions options);
+
+    /// For GatewayOptions.
+    [[nodiscard]] std::unique_ptr<Steering> make_steering(PoolSet& pools);
+    /// Adds metrics and admin endpoints, and begins to watch.
+    void attach(Gateway& gateway);
+
+    // ---- Changes; each is on disk before it is acknowledged ----
+
+    [[nodiscard]] Result<void> apply(traffic::Plan plan, const Operator& by);
+    [[nodiscard]] Result<void> rearm(const Operator& by);
+    /// Takes effect even if it can't be written, which is then the error.
+    [[nodiscard]] Result<void> roll_back(const Operator& by, dispatch::PoolClosed::Running running);
+
+    [[nodiscard]] const traffic::Controller& controller() const { return controller_; }
+    [[nodiscard]] const std::vector<std::string>& pool_names() const { return options_.pools; }
+    [[nodiscard]] std::vector<traffic::PoolFacts> facts() const;
+
+    void on_arrival(Generation& generation) override;
+    void on_dispatch(Generation& generation) override;
+    void on_done(const Generation& generation, const RequestReport& report) override;
+    void on_gateway_end() override;
+
+private:
+    [[nodiscard]] static traffic::Now now();
+    [[nodiscard]] bool pressure() const;
+    void adopt(const traffic::Change& change);
+    [[nodiscard]] Result<void> carry_out(const traffic::Change& rollback,
+                                         dispatch::PoolClosed::Running running);
+    void watch();
+    void watch_pools();
+    void shed(std::string_view pool, std::string_view result);
+
+    void copy(Generation& generation);
+    void feed_guards(const RequestReport& report);
+    void settle(ShadowPair pair);
+    void score(ShadowPair pair, traffic::Comparison comparison);
+    void conclude(const ShadowPair& pair, const std::optional<traffic::Comparison>& comparison,
+                  std::string_view result);
+
+    net::EventLoop& loop_;
+    PlanServiceOptions options_;
+    PlanStore store_;
+    traffic::Controller controller_;
+    net::HttpClient client_;
+    Gateway* gateway_ = nullptr;
+    PoolSet* pools_ = nullptr;
+    std::optional<PlanProbe> probe_;
+    net::Timer timer_;
+    int turns_ = 0;
+
+    ShadowPairs pairs_;
+    std::set<std::string, std::less<>> shed_;  ///< Copies that were given up, by rid.
+    std::map<std::uint64_t, std::unique_ptr<LogprobScorer>> scorers_;
+    std::uint64_t scorings_ = 0;
+};
+
+}  // namespace sluice::gateway
