@@ -76,6 +76,8 @@ void visit_native(Native& native, Visitor&& visit) {
           Range{1, limits::kConfigThreads});
     visit("step_time", native.step_time, std::chrono::milliseconds(50),
           "prompts hold answers up no longer");
+    visit("stall_timeout", native.stall_timeout, std::chrono::seconds(15),
+          "a worker that is silent for longer has lost its requests");
     visit("thinking", native.thinking, false, "whether answers think unless the request says");
 }
 
@@ -280,8 +282,11 @@ void check_url(Table& table, std::string_view key, const std::string& url) {
 
 void check_native(Table& table, const NativeConfig& native) {
     const std::chrono::milliseconds time = *native.step_time;
-    if (time.count() >= 1 && time <= kStepTimeMost) return;
-    table.reject("step_time", fmt::format("must be from 1ms to {}ms", kStepTimeMost.count()));
+    if (time.count() < 1 || time > kStepTimeMost)
+        table.reject("step_time", fmt::format("must be from 1ms to {}ms", kStepTimeMost.count()));
+    if (*native.stall_timeout < kStallTimeLeast)
+        table.reject("stall_timeout",
+                     fmt::format("must be at least {}ms", kStallTimeLeast.count()));
 }
 
 void check_upstream(Table& table, UpstreamConfig& upstream) {

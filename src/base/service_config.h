@@ -40,6 +40,7 @@ struct GatewayConfig {
 inline constexpr std::string_view kOpenToAnyone = "anyone may use this";
 
 inline constexpr std::chrono::milliseconds kStepTimeMost{10'000};
+inline constexpr std::chrono::milliseconds kStallTimeLeast{3'000};
 
 /// Of a pool of our own engines.
 struct NativeConfig {
@@ -48,6 +49,8 @@ struct NativeConfig {
     Setting<std::optional<std::int64_t>> threads;  ///< Of one worker; nullopt is "auto".
     /// The longest that a step may be predicted to take while some request generates.
     Setting<std::chrono::milliseconds> step_time;
+    /// Longest silence of a worker that answers; it says something every two seconds.
+    Setting<std::chrono::milliseconds> stall_timeout;
     Setting<bool> thinking;  ///< Whether answers think unless asked not to.
 };
 

@@ -76,7 +76,7 @@ std::unique_ptr<LegRunner> NativePool::make_runner(const InboundRequest& request
                                                    std::shared_ptr<const PreparedRequest> prepared,
                                                    LegObserver& observer) {
     return std::make_unique<NativeRunner>(client_, options_.preparer->tokenizer(), request,
-                                          std::move(prepared), observer);
+                                          std::move(prepared), options_.stall_time, observer);
 }
 
 std::expected<Assignment, routing::NoPick> NativePool::pick(const routing::Load& load,

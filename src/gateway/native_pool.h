@@ -22,7 +22,8 @@ namespace sluice::gateway {
 
 struct NativePoolOptions {
     std::string name = "stable";
-    std::vector<std::string> urls;  ///< "http://127.0.0.1:40001"
+    std::vector<std::string> urls;                 ///< "http://127.0.0.1:40001"
+    std::chrono::milliseconds stall_time{15'000};  ///< Longest silence of a leg.
     /// Of the pool's model; pools of the same model share one.
     std::shared_ptr<const RequestPreparer> preparer;
 };

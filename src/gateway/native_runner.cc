@@ -43,10 +43,12 @@ LegFault fault_of(ErrorCode code) {
 
 NativeRunner::NativeRunner(net::HttpClient& client, const text::Tokenizer& tokenizer,
                            const InboundRequest& request,
-                           std::shared_ptr<const PreparedRequest> prepared, LegObserver& observer)
+                           std::shared_ptr<const PreparedRequest> prepared,
+                           std::chrono::milliseconds stall_time, LegObserver& observer)
     : client_(client),
       request_(request),
       prepared_(std::move(prepared)),
+      stall_time_(stall_time),
       observer_(observer),
       seed_(prepared_->options.seed.value_or(request.seed.value_or(draw_seed()))),
       pump_(tokenizer, prepared_->parse) {
@@ -84,8 +86,7 @@ port::GenerateRequest NativeRunner::port_request(std::uint32_t max_new_tokens) c
     request.resume_output_ids.assign(pump_.journal().begin(), pump_.journal().end());
     request.salt = request_.salt;
     // Answers are admitted before copies, whoever came first.
-    request.priority =
-        request_.role == RequestRole::kShadow ? kCopyPriority : request_.priority;
+    request.priority = request_.role == RequestRole::kShadow ? kCopyPriority : request_.priority;
     return request;
 }
 
@@ -120,7 +121,7 @@ std::expected<void, LegRunner::NoStart> NativeRunner::start(const Assignment& as
         {.on_frame = [this](const port::GenerateFrame& frame) { on_frame(frame); },
          .on_end = [] {},
          .on_error = [this](const Error& error, bool) { on_error(error); }},
-        {.traceparent = to_traceparent(request_.trace)});
+        {.stall_time = stall_time_, .traceparent = to_traceparent(request_.trace)});
     return {};
 }
 

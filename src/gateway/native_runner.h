@@ -22,7 +22,7 @@ class NativeRunner final : public LegRunner {
 public:
     NativeRunner(net::HttpClient& client, const text::Tokenizer& tokenizer,
                  const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
-                 LegObserver& observer);
+                 std::chrono::milliseconds stall_time, LegObserver& observer);
     ~NativeRunner() override;
 
     [[nodiscard]] routing::Load load() const override;
@@ -47,6 +47,7 @@ private:
     net::HttpClient& client_;
     const InboundRequest& request_;
     std::shared_ptr<const PreparedRequest> prepared_;
+    const std::chrono::milliseconds stall_time_;
     LegObserver& observer_;
     std::uint64_t seed_;
     TokenPump pump_;

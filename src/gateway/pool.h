@@ -41,7 +41,8 @@ struct Assignment {
 struct WorkerView {
     std::string name;
     std::string url;
-    std::string state;  ///< "loading", "ready", "stopping" as it says; "lost" without an answer.
+    std::string
+        state;  ///< "loading", "ready", "stopping", "stalled" as it says; "lost" without an answer.
     std::optional<port::LoadReport> report;  ///< The last one, of engines that give any.
     std::optional<std::chrono::milliseconds> report_age;
     std::shared_ptr<const port::ServerInfo> versions;

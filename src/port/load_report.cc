@@ -11,7 +11,7 @@
 namespace sluice::port {
 namespace {
 
-constexpr std::array<std::string_view, 3> kStates{"loading", "ready", "stopping"};
+constexpr std::array<std::string_view, 4> kStates{"loading", "ready", "stopping", "stalled"};
 constexpr std::uint64_t kAnyCount = std::numeric_limits<std::uint32_t>::max();
 
 void read_state(JsonFields& fields, EngineState& out) {
@@ -19,7 +19,7 @@ void read_state(JsonFields& fields, EngineState& out) {
     fields.read("state", text, limits::kPortTextBytes);
     const auto* const found = std::ranges::find(kStates, text);
     if (found == kStates.end()) {
-        return fields.fail("state", R"(this must be "loading", "ready" or "stopping")");
+        return fields.fail("state", R"(this must be "loading", "ready", "stopping" or "stalled")");
     }
     out = static_cast<EngineState>(found - kStates.begin());
 }

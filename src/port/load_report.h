@@ -11,9 +11,14 @@
 
 namespace sluice::port {
 
-enum class EngineState : std::uint8_t { kLoading, kReady, kStopping };
+enum class EngineState : std::uint8_t {
+    kLoading,
+    kReady,
+    kStopping,
+    kStalled,  ///< It has requests, and makes no step.
+};
 
-/// "loading", "ready" or "stopping".
+/// "loading", "ready", "stopping" or "stalled".
 [[nodiscard]] std::string_view to_string(EngineState state);
 
 struct LoadReport {

@@ -21,6 +21,8 @@ std::optional<net::HttpResponse> refuse_by_state(port::EngineState state) {
             return error_answer(503, port::kNotReady, "the model is still loading");
         case port::EngineState::kStopping:
             return error_answer(503, port::kNotReady, "the worker is stopping");
+        case port::EngineState::kStalled:
+            return error_answer(503, port::kNotReady, "the engine makes no step");
     }
     return std::nullopt;
 }
@@ -49,7 +51,7 @@ net::HttpResponse duplicate(const std::string& rid) {
 }  // namespace
 
 void handle_generate(Service& service, const std::shared_ptr<net::HttpExchange>& exchange) {
-    if (auto refusal = refuse_by_state(service.state)) return exchange->respond(*refusal);
+    if (auto refusal = refuse_by_state(service.state_now())) return exchange->respond(*refusal);
     auto request = port::parse_generate_request(exchange->request().body);
     if (!request) {
         const Error& error = request.error();

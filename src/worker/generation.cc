@@ -130,6 +130,9 @@ void Generation::beat() {
     }
     written_ = now;
     heartbeat_ = host_.loop.call_after(host_.heartbeat, [this] { beat(); });
+    // A heart that beats while the engine is stuck would tell a lie.
+    const std::uint64_t steps = host_.engine.stats().steps;
+    if (std::exchange(steps_, steps) == steps) return;
     if (exchange_->backlog_bytes() == 0) exchange_->write(net::sse_event(port::to_json(last_)));
 }
 

@@ -64,6 +64,7 @@ private:
     const std::shared_ptr<Mailbox> mailbox_;
     port::GenerateFrame last_;  ///< Counters of the last frame, which a heartbeat repeats.
     std::chrono::steady_clock::time_point written_;
+    std::uint64_t steps_ = 0;  ///< Of the engine, at the last heartbeat.
     std::string abort_reason_;
     bool admitted_ = false;
     net::Timer heartbeat_;

@@ -9,8 +9,8 @@
 namespace sluice::worker {
 namespace {
 
-port::LoadReport load_of(const Service& service) {
-    port::LoadReport report{.state = service.state, .pid = static_cast<std::uint32_t>(::getpid())};
+port::LoadReport load_of(const Service& service, port::EngineState state) {
+    port::LoadReport report{.state = state, .pid = static_cast<std::uint32_t>(::getpid())};
     if (!service.engine) return report;
     const engine::EngineStats stats = service.engine->stats();
     report.running = static_cast<std::uint32_t>(stats.running);
@@ -26,9 +26,10 @@ net::HttpResponse handle_health(Service& /*service*/, const net::HttpRequest& /*
 }
 
 net::HttpResponse handle_ready(Service& service, const net::HttpRequest& /*request*/) {
-    const bool ready = service.state == port::EngineState::kReady;
+    const port::EngineState state = service.state_now();
+    const bool ready = state == port::EngineState::kReady;
     net::HttpResponse response =
-        net::HttpResponse::json(ready ? 200 : 503, port::to_json(load_of(service)));
+        net::HttpResponse::json(ready ? 200 : 503, port::to_json(load_of(service, state)));
     if (!ready) response.headers.add("Retry-After", "1");
     return response;
 }

@@ -25,7 +25,7 @@ struct WorkerServerOptions {
     net::HttpServerOptions http;
     /// Tokenizer, versions, failure group: what the engine can't know of itself.
     port::ServerInfo about;
-    /// A stream is never silent for longer, so that the other side sees life.
+    /// A stream is never silent for longer while the engine makes steps: the other side sees life.
     std::chrono::milliseconds heartbeat{2'000};
 };
 

@@ -143,10 +143,12 @@ TEST(GenerateTest, AStreamThatWaitsShowsLifeButNoProgress) {
     TestWorker worker(
         {.engine = {.pool_tokens = 4096, .running_max = 1}, .heartbeat = milliseconds(2)});
     worker.gate.close();
-    FrameReader first(worker.port(), request(1, 10, 2));
+    FrameReader first(worker.port(), request(1, 10, 50));
     ASSERT_TRUE(worker.gate.wait_until_held());
     FrameReader second(worker.port(), request(2, 10, 2));
     for (int beat = 0; beat < 3; ++beat) {
+        // An engine that makes no step has no heart that beats.
+        worker.gate.allow();
         const auto frame = second.next();
         ASSERT_TRUE(frame.has_value());
         EXPECT_EQ(frame->computed_tokens, 0U);
