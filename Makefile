@@ -64,8 +64,8 @@ fuzz:
 neon:  ## The exact folders cross-compiled for AArch64, under qemu (minutes)
 	@tools/neon.sh
 
-soak:  ## Kill storms and long loads
-	@if [ -x tools/soak.sh ]; then tools/soak.sh; else echo "no soak test yet"; fi
+soak:  ## Long loads: an A/A pair for 10,000 requests (long)
+	@tools/soak.sh
 
 bench:  ## Ratios to peers and to the machine's limits
 	@if [ -x tools/bench.sh ]; then tools/bench.sh; else echo "no benchmark yet"; fi
