@@ -112,7 +112,8 @@ gateway::NativePoolSetup native_setup(const PoolConfig& pool, const Options& opt
         .name = *pool.name,
         .model = *pool.native.model,
         .thinking = *pool.native.thinking ? protocol::Thinking::kOn : protocol::Thinking::kOff,
-        .urls = {}};
+        .urls = {},
+        .stall_time = *pool.native.stall_timeout};
     if (setup.name == stable && options.model) setup.model = *options.model;
     for (const std::string& worker : options.workers) {
         auto [name, url] = pool_and_url(worker, stable);
@@ -136,13 +137,20 @@ gateway::RecordSetup record_setup(const Options& options, const ServiceConfig& c
 
 Result<gateway::PlanServiceOptions> plan_options(const Options& options,
                                                  const ServiceConfig& config) {
-    gateway::PlanServiceOptions plan{.plan = *traffic_plan(config),
-                                     .pools = pool_names(config),
-                                     .state_folder = options.state};
+    gateway::PlanServiceOptions plan{
+        .plan = *traffic_plan(config), .pools = pool_names(config), .state_folder = options.state};
     const bool keeps_nothing = plan.plan.splits.empty() && plan.plan.shadows.empty();
     if (!options.state.empty() || keeps_nothing) return plan;
     return std::unexpected(Error::invalid(
         "a plan with splits or shadows needs --state, a folder in which a rollback is kept"));
+}
+
+/// The plan that the file has now; its pools can't change while the gateway runs.
+Result<traffic::Plan> reread_plan(const std::string& file, const std::vector<std::string>& pools) {
+    const auto config = read_config(file);
+    if (!config) return std::unexpected(config.error().front());
+    if (pool_names(*config) == pools) return *traffic_plan(*config);
+    return std::unexpected(Error::invalid("other pools need a restart", file));
 }
 
 Result<gateway::GatewayProcessOptions> process_options(const Options& options,
@@ -153,6 +161,10 @@ Result<gateway::GatewayProcessOptions> process_options(const Options& options,
     const std::string& stable = *stable_pool(config).name;
     gateway::GatewayProcessOptions process;
     process.plan = std::move(*plan);
+    if (!options.config.empty())
+        process.read_plan = [file = options.config, pools = process.plan.pools] {
+            return reread_plan(file, pools);
+        };
     process.gateway.listen = server_options(*config.gateway.listen, options.port);
     process.gateway.admin = server_options(*config.gateway.admin, options.admin_port);
     process.records = record_setup(options, config);

@@ -199,7 +199,8 @@ void Gateway::generate(Endpoint endpoint, const Exchange& exchange) {
 std::optional<std::size_t> Gateway::room() const {
     if (!stable_->capacity()) return std::nullopt;
     std::size_t room = 0;
-    for (const auto& pool : pools_) room += pool->capacity().value_or(0);
+    for (const auto& pool : pools_)
+        if (steering_->answers(*pool)) room += pool->capacity().value_or(0);
     return room;
 }
 
@@ -272,6 +273,11 @@ bool Gateway::wait_for_worker(Generation& generation) {
 void Gateway::on_pool_ready() {
     if (pools_.any_ready(*stable_))
         if (auto on_ready = std::exchange(options_.on_ready, nullptr)) on_ready();
+    serve_queue();
+    if (options_.admission) options_.admission->room_changed();
+}
+
+void Gateway::replan() {
     serve_queue();
     if (options_.admission) options_.admission->room_changed();
 }

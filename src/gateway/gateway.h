@@ -81,7 +81,7 @@ public:
     void abandon(std::string_view rid);
 
     /// The plan has changed: what waits is steered anew.
-    void replan() { serve_queue(); }
+    void replan();
     /// `pool` takes no more requests; to be called once Steering no longer chooses it.
     void close_pool(Pool& pool, dispatch::PoolClosed::Running running);
 

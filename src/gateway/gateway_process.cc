@@ -12,6 +12,7 @@
 #include "gateway/model_vocabulary.h"
 #include "gateway/protection.h"
 #include "gateway/record_keeper.h"
+#include "gateway/record_row.h"
 #include "gateway/trace_exporter.h"
 
 namespace sluice::gateway {
@@ -71,9 +72,26 @@ Result<void> set_up_records(net::EventLoop& loop, GatewayProcessOptions& options
         traces = std::move(*created);
     }
     options.gateway.records = *store;
-    options.gateway.observers.push_back(std::make_shared<RecordKeeper>(RecordKeeper::Options{
-        .store = *store, .access_log = options.records.access_log, .traces = std::move(traces)}));
+    auto keeper = std::make_shared<RecordKeeper>(
+        RecordKeeper::Options{.store = *store,
+                              .access_log = options.records.access_log,
+                              .traces = std::move(traces),
+                              .copies_are_compared = true});
+    options.plan.on_copy_done = [keeper](const RequestReport& copy, const std::string& baseline,
+                                         const std::optional<traffic::Comparison>& comparison) {
+        keeper->add(
+            copy, comparison ? std::optional(comparison_of(*comparison, baseline)) : std::nullopt);
+    };
+    options.gateway.observers.push_back(std::move(keeper));
     return {};
+}
+
+void reload_plan(PlanService& service, const std::function<Result<traffic::Plan>()>& read) {
+    if (!read) return;
+    auto plan = read();
+    const Result<void> done =
+        plan ? service.reload(std::move(*plan)) : Result<void>(std::unexpected(plan.error()));
+    if (!done) log::error("the plan was not changed: {}", done.error().to_string());
 }
 
 }  // namespace
@@ -83,8 +101,10 @@ Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& even
     for (const NativePoolSetup& setup : options.native) {
         auto preparer = find_preparer(setup, preparers);
         if (!preparer) return std::unexpected(preparer.error());
-        options.gateway.native_pools.push_back(
-            {.name = setup.name, .urls = setup.urls, .preparer = *preparer});
+        options.gateway.native_pools.push_back({.name = setup.name,
+                                                .urls = setup.urls,
+                                                .stall_time = setup.stall_time,
+                                                .preparer = *preparer});
     }
 
     auto protection = Protection::load(options.protection, options.gateway);
@@ -103,6 +123,7 @@ Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& even
     auto gateway = Gateway::create(loop, options.gateway);
     if (!gateway) return std::unexpected(gateway.error());
     plan->attach(**gateway);
+    loop.on_signal({SIGHUP}, [&](int) { reload_plan(*plan, options.read_plan); });
     addresses = {.url = url_of(options.gateway.listen, (*gateway)->port()),
                  .admin = url_of(options.gateway.admin, (*gateway)->admin_port())};
     int stopped_by = 0;

@@ -23,6 +23,7 @@ struct NativePoolSetup {
     std::string model = "krill";
     protocol::Thinking thinking = protocol::Thinking::kOff;
     std::vector<std::string> urls;
+    std::chrono::milliseconds stall_time{15'000};  ///< Longest silence of a worker that answers.
 };
 
 /// What is kept and told of requests.
@@ -39,7 +40,9 @@ struct GatewayProcessOptions {
     GatewayOptions gateway;  ///< Its native pools come from `native`.
     std::vector<NativePoolSetup> native;
     RecordSetup records;
-    PlanServiceOptions plan;
+    PlanServiceOptions plan;  ///< Comparisons are written into the records.
+    /// Reads the configuration's plan again, on SIGHUP; empty: there is nothing to read.
+    std::function<Result<traffic::Plan>()> read_plan{};
     std::chrono::milliseconds grace = std::chrono::seconds(30);
     ProtectionOptions protection;
     FairGateOptions admission;
@@ -57,7 +60,7 @@ struct GatewayEvents {
 };
 
 /// Runs until SIGTERM or SIGINT, then drains; returns the signal. A second signal doesn't wait. Keys
-/// and certificate are read again when their files change, and on SIGHUP. An error if others could
+/// and certificate are read again when their files change, and on SIGHUP; the plan on SIGHUP. An error if others could
 /// reach an address that nothing protects.
 [[nodiscard]] Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& events);
 

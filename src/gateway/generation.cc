@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "gateway/answer_writer.h"
+#include "gateway/output_check.h"
 #include "gateway/random_id.h"
 
 namespace sluice::gateway {
@@ -92,9 +93,9 @@ void Generation::on_verdict(const AdmissionVerdict& verdict) {
 }
 
 void Generation::first_pool() {
-    Pool* const pool = choose();
-    if (pool == nullptr) return refuse(error_of(Failure::kNoWorker));
-    turn_to(*pool, [this] { advance(dispatch::Prepared{}); });
+    const auto pool = choose();
+    if (!pool) return refuse(pool.error());
+    turn_to(**pool, [this] { advance(dispatch::Prepared{}); });
 }
 
 void Generation::refuse(const ApiError& error) {
@@ -104,10 +105,28 @@ void Generation::refuse(const ApiError& error) {
 
 // ---- The pool -------------------------------------------------------------------------------------
 
-Pool* Generation::choose() const {
+std::expected<Pool*, ApiError> Generation::choose() const {
     if (copy_to_ != nullptr) return copy_to_;
-    if (!request_.pinned_pool.empty()) return services_.pools.find(request_.pinned_pool);
-    return services_.steering.choose(request_, progress_.must_resume() ? pool_ : nullptr);
+    if (!request_.pinned_pool.empty()) return pinned();
+    Pool* const pool =
+        services_.steering.choose(request_, progress_.must_resume() ? pool_ : nullptr);
+    if (pool == nullptr) return std::unexpected(error_of(Failure::kNoWorker));
+    return pool;
+}
+
+std::expected<Pool*, ApiError> Generation::pinned() const {
+    const auto refused = [](ApiErrorCode code, std::string why) {
+        return std::unexpected(
+            ApiError{.code = code, .message = std::move(why), .param = "x-sluice-pool"});
+    };
+    Pool* const pool = services_.pools.find(request_.pinned_pool);
+    if (pool == nullptr) {
+        return refused(ApiErrorCode::kInvalidRequest,
+                       fmt::format("there is no pool \"{}\" here", request_.pinned_pool));
+    }
+    if (auto why = services_.steering.refuse_pin(*pool))
+        return refused(ApiErrorCode::kUnsupported, std::move(*why));
+    return pool;
 }
 
 /// Makes the request ready for `pool`, now or a little later, unless it fails on the way.
@@ -186,12 +205,12 @@ void Generation::arm_timer() {
 }
 
 void Generation::seek() {
-    Pool* const pool = choose();
-    if (pool == nullptr) return refuse(error_of(Failure::kNoWorker));
+    const auto pool = choose();
+    if (!pool) return refuse(pool.error());
     // The client has this pool's tokens, or its head: another engine can't go on with them.
-    const bool bound = progress_.must_resume() && pool->recipe() != recipe_;
+    const bool bound = progress_.must_resume() && (*pool)->recipe() != recipe_;
     if (bound) return advance(dispatch::CannotResume{});
-    turn_to(*pool, [this] { pick(); });
+    turn_to(**pool, [this] { pick(); });
 }
 
 void Generation::pick() {
@@ -383,6 +402,8 @@ RequestReport Generation::report() const {
                          .legs = legs_};
     report.prompt_tokens = request_.body().size() / kBytesPerToken;
     if (marks.first_token) report.ttft = since_arrival(*marks.first_token);
+    if (!gaps_.empty())
+        report.mean_gap = (*marks.last_token - *marks.first_token) / std::int64_t(gaps_.count());
     if (!runner_) return report;
     RunnerReport ran = runner_->report();
     report.seed = ran.seed;
@@ -397,6 +418,9 @@ RequestReport Generation::report() const {
     report.system_fingerprint = std::move(ran.system_fingerprint);
     if (ran.status != 0) report.status = ran.status;
     report.answer = std::move(ran.answer);
+    if (progress_.over() && report.outcome == Outcome::kOk && report.answer &&
+        is_invalid(report.kind, *report.answer))
+        report.outcome = Outcome::kInvalidOutput;
     return report;
 }
 

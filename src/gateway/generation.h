@@ -8,6 +8,7 @@
 // Belongs to the event loop's thread.
 
 #include <chrono>
+#include <expected>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -81,7 +82,8 @@ private:
     void on_verdict(const AdmissionVerdict& verdict);
     void refuse(const protocol::ApiError& error);
 
-    [[nodiscard]] Pool* choose() const;
+    [[nodiscard]] std::expected<Pool*, protocol::ApiError> choose() const;
+    [[nodiscard]] std::expected<Pool*, protocol::ApiError> pinned() const;
     void turn_to(Pool& pool, std::function<void()> then);
     void on_prepared(Pool& pool, const Prepared& prepared, const std::function<void()>& then);
     void first_pool();

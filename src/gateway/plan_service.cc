@@ -58,6 +58,21 @@ public:
         });
     }
 
+    [[nodiscard]] bool answers(const Pool& pool) const override {
+        const traffic::Plan& plan = controller_.plan();
+        return pool.name() == plan.stable ||
+               (plan.splits_to(pool.name()) &&
+                controller_.open(pool.name(), std::chrono::steady_clock::now()));
+    }
+
+    [[nodiscard]] std::optional<std::string> refuse_pin(const Pool& pool) const override {
+        if (!controller_.latched() || pool.name() == controller_.plan().stable) return std::nullopt;
+        return fmt::format(
+            "all traffic was rolled back to {}: nothing is sent to {} before "
+            "`sluice ctl plan rearm`",
+            controller_.plan().stable, pool.name());
+    }
+
 private:
     const traffic::Controller& controller_;
     PoolSet& pools_;
@@ -67,6 +82,13 @@ private:
 bool is_nobodys(const RequestReport& report) {
     return report.legs.empty() || report.outcome == Outcome::kClientGone ||
            report.outcome == Outcome::kRejected;
+}
+
+/// A copy that its pool had no room for, in contrast to one that it refused for what it asks.
+bool found_no_room(const RequestReport& copy) {
+    const bool refused = copy.outcome == Outcome::kRejected &&
+                         copy.error_code != to_string(protocol::ApiErrorCode::kQueueFull);
+    return copy.legs.empty() && !refused;
 }
 
 }  // namespace
@@ -97,7 +119,9 @@ void PlanService::attach(Gateway& gateway) {
 
 void PlanService::on_gateway_end() {
     timer_.cancel();
-    scorers_.clear();
+    for (const auto& [unused, scoring] : running_scorings_)
+        conclude(scoring.pair, scoring.comparison);
+    running_scorings_.clear();
     gateway_ = nullptr;
     pools_ = nullptr;
 }
@@ -105,38 +129,41 @@ void PlanService::on_gateway_end() {
 std::vector<traffic::PoolFacts> PlanService::facts() const {
     std::vector<traffic::PoolFacts> facts;
     for (const auto& pool : *pools_) {
-        traffic::PoolFacts fact{.name = pool->name(),
-                                .ready_workers = pools_->registry().ready_in(pool->index()),
-                                .capacity = pools_->registry().capacity_of(pool->index()),
-                                .running = pools_->registry().leases_in(pool->index())};
-        // A native engine says itself how many it runs at a time.
-        std::uint64_t told = 0;
-        for (const WorkerView& worker : pool->workers())
-            if (worker.state == "ready" && worker.versions) told += worker.versions->max_running;
-        if (*fact.capacity == 0) fact.capacity = told;
-        if (*fact.capacity == 0) fact.capacity.reset();
-        facts.push_back(std::move(fact));
+        facts.push_back({.name = pool->name(),
+                         .ready_workers = pools_->registry().ready_in(pool->index()),
+                         .capacity = places_of(*pool),
+                         .running = pools_->registry().leases_in(pool->index())});
     }
     return facts;
 }
 
 // ---- Changes --------------------------------------------------------------------------------------
 
-void PlanService::adopt(const traffic::Change& change) {
+Result<void> PlanService::apply(traffic::Plan plan, const Operator& by) {
+    const auto change =
+        controller_.apply(std::move(plan), facts(), by.force, by.who, by.why, now());
+    if (!change) return std::unexpected(change.error());
+    return take(*change);
+}
+
+Result<void> PlanService::reload(traffic::Plan plan) {
+    const std::string digest = traffic::digest(plan);
+    if (digest == controller_.state().config_digest) return {};
+    auto change = controller_.apply(std::move(plan), facts(), false, "configuration",
+                                    "the file was read again", now());
+    if (!change) return std::unexpected(change.error());
+    change->state.config_digest = digest;
+    return take(*change);
+}
+
+Result<void> PlanService::take(const traffic::Change& change) {
+    const bool copies_end = change.state.plan.shadows != controller_.plan().shadows;
+    if (auto saved = store_.save(change.state); !saved) return saved;
     controller_.adopt(change.state, now());
     store_.note(change.entry);
     probe_->latched(controller_.latched());
     gateway_->set_stable(*pools_->find(controller_.plan().stable));
     gateway_->replan();
-}
-
-Result<void> PlanService::apply(traffic::Plan plan, const Operator& by) {
-    const bool copies_end = plan.shadows != controller_.plan().shadows;
-    const auto change =
-        controller_.apply(std::move(plan), facts(), by.force, by.who, by.why, now());
-    if (!change) return std::unexpected(change.error());
-    if (auto saved = store_.save(change->state); !saved) return saved;
-    adopt(*change);
     if (copies_end) shed({}, "plan_changed");
     return {};
 }
@@ -144,9 +171,7 @@ Result<void> PlanService::apply(traffic::Plan plan, const Operator& by) {
 Result<void> PlanService::rearm(const Operator& by) {
     const auto change = controller_.rearm(facts(), by.force, by.who, by.why, now());
     if (!change) return std::unexpected(change.error());
-    if (auto saved = store_.save(change->state); !saved) return saved;
-    adopt(*change);
-    return {};
+    return take(*change);
 }
 
 Result<void> PlanService::roll_back(const Operator& by, Running running) {
@@ -172,10 +197,19 @@ Result<void> PlanService::carry_out(const traffic::Change& rollback, Running run
 
 bool PlanService::pressure() const {
     if (gateway_->queued_requests() > 0) return true;
-    const Pool* const stable = pools_->find(controller_.plan().stable);
-    return std::ranges::any_of(stable->workers(), [](const WorkerView& worker) {
-        return worker.report && worker.report->waiting > 0;
-    });
+    // Beyond what its engines run, requests wait in them.
+    const Pool& stable = *pools_->find(controller_.plan().stable);
+    const auto places = places_of(stable);
+    return places && pools_->registry().leases_in(stable.index()) > *places;
+}
+
+std::optional<std::uint64_t> PlanService::places_of(const Pool& pool) const {
+    if (const auto told = pools_->registry().capacity_of(pool.index()); told > 0) return told;
+    // A native engine says itself how many it runs at a time.
+    std::uint64_t places = 0;
+    for (const WorkerView& worker : pool.workers())
+        if (worker.state == "ready" && worker.versions) places += worker.versions->max_running;
+    return places > 0 ? std::optional(places) : std::nullopt;
 }
 
 void PlanService::watch_pools() {
@@ -204,9 +238,14 @@ void PlanService::shed(std::string_view pool, std::string_view result) {
 // ---- Requests -------------------------------------------------------------------------------------
 
 void PlanService::on_arrival(Generation& generation) {
+    if (generation.request().role == RequestRole::kShadow) {
+        // Known before it can end: it may be refused at once.
+        if (auto copy = std::exchange(new_copy_, std::nullopt))
+            pairs_.add(copy->rid, copy->fixed, generation.rid(), std::move(copy->place));
+        return;
+    }
     // Copies on the pool that answers are in the way of what waits.
-    if (generation.request().role == RequestRole::kAnswer && gateway_->queued_requests() > 0)
-        shed(controller_.plan().stable, "dropped_pressure");
+    if (gateway_->queued_requests() > 0) shed(controller_.plan().stable, "dropped_pressure");
 }
 
 void PlanService::on_dispatch(Generation& generation) {
@@ -215,7 +254,7 @@ void PlanService::on_dispatch(Generation& generation) {
     const RequestKind kind = request.outline.kind;
     // Whether JSON is any is seen only in the whole answer.
     const bool shaped = kind == RequestKind::kJsonSchema || kind == RequestKind::kTools;
-    if (shaped && !controller_.plan().guards.empty()) generation.collect();
+    if (shaped) generation.collect();
     if (request.pinned_pool.empty()) copy(generation);
 }
 
@@ -235,17 +274,23 @@ void PlanService::copy(Generation& generation) {
         }
         generation.collect();
         // Later: the answer goes first.
-        loop_.post([this, original = generation.shared_from_this(), pool,
+        loop_.post([this, original = generation.shared_from_this(),
                     place = std::make_shared<traffic::Copy>(std::move(each))] {
-            if (gateway_ == nullptr) return;
-            if (!controller_.open(pool->name(), now().steady) || original->progress().over())
-                return probe_->shadow("no_worker");
-            const std::string rid = gateway_->copy(*original, *pool);
-            // It may be over already: no worker had room.
-            if (rid.empty() || gateway_->find(rid) == nullptr) return probe_->shadow("no_worker");
-            pairs_.add(original->rid(), original->request().outline.fixed, rid, std::move(*place));
+            if (gateway_ != nullptr) start_copy(*original, std::move(*place));
         });
     }
+}
+
+void PlanService::start_copy(const Generation& original, traffic::Copy place) {
+    Pool& pool = *pools_->find(place.pool);
+    if (!controller_.open(pool.name(), now().steady) || original.progress().over())
+        return probe_->shadow("no_worker");
+    new_copy_ = {.rid = original.rid(),
+                 .fixed = original.request().outline.fixed,
+                 .place = std::move(place)};
+    if (!gateway_->copy(original, pool).empty()) return;
+    new_copy_.reset();
+    probe_->shadow("no_worker");
 }
 
 void PlanService::on_done(const Generation& generation, const RequestReport& report) {
@@ -263,12 +308,11 @@ void PlanService::feed_guards(const RequestReport& report) {
         controller_.on_attempt(report.legs[i].pool, {.failed = true}, at);
     traffic::Attempt attempt{
         .failed = is_pools_failure(report.outcome) && report.outcome != Outcome::kInvalidOutput,
-        .invalid = is_invalid(report)};
+        .invalid = report.outcome == Outcome::kInvalidOutput};
     // A time that spans two legs is neither's.
     if (report.ttft && report.legs.size() == 1) {
         attempt.ttft = *report.ttft - report.queued;
-        if (report.completion_tokens > 1)
-            attempt.tbt = (report.duration - *report.ttft) / double(report.completion_tokens - 1);
+        attempt.tbt = report.mean_gap;
     }
     controller_.on_attempt(report.legs.back().pool, attempt, at);
 }
@@ -276,51 +320,64 @@ void PlanService::feed_guards(const RequestReport& report) {
 // ---- Comparing ------------------------------------------------------------------------------------
 
 void PlanService::settle(ShadowPair pair) {
-    if (const auto shed = shed_.find(pair.copy.report.rid); shed != shed_.end()) {
+    RequestReport& copy = pair.copy.report;
+    if (const auto shed = shed_.find(copy.rid); shed != shed_.end()) {
         shed_.erase(shed);
-        if (options_.on_copy_done)
-            options_.on_copy_done(pair.copy.report, pair.answer.report.pool, std::nullopt);
-        return;
+        // We took it back, as a client would.
+        copy.outcome = Outcome::kClientGone;
+        copy.error_code.clear();
+        return tell(pair, std::nullopt);
     }
-    if (is_nobodys(pair.answer.report) || is_nobodys(pair.copy.report))
-        return conclude(pair, std::nullopt, "uncompared");
+    if (found_no_room(copy)) return probe_->shadow("no_worker");
+    if (is_nobodys(pair.answer.report)) {
+        probe_->shadow("uncompared");
+        return tell(pair, std::nullopt);
+    }
     traffic::Comparison comparison = compare(pair);
-    const bool scored = tokens_comparable(pair) && !pressure() && !pair.answer.report.answer->cut &&
-                        !pair.answer.report.answer->output_ids.empty();
-    if (scored) return score(std::move(pair), std::move(comparison));
-    conclude(pair, comparison, comparison.same() ? "same" : "differs");
+    if (worth_scoring(pair)) return score(std::move(pair), std::move(comparison));
+    conclude(pair, comparison);
+}
+
+bool PlanService::worth_scoring(const ShadowPair& pair) const {
+    const CollectedAnswer* const answer = pair.answer.report.answer.get();
+    return tokens_comparable(pair) && !answer->cut && !answer->output_ids.empty() && !pressure() &&
+           controller_.open(pair.copy.report.pool, now().steady);
 }
 
 void PlanService::score(ShadowPair pair, traffic::Comparison comparison) {
     Pool* const baseline = pools_->find(pair.answer.report.pool);
     Pool* const candidate = pools_->find(pair.copy.report.pool);
     const std::uint64_t id = ++scorings_;
-    const auto kept = std::make_shared<ShadowPair>(std::move(pair));
-    auto done = [this, id, kept, comparison](std::optional<LogprobScorer::Scores> scores) mutable {
-        if (scores)
-            traffic::add_logprobs(comparison, scores->baseline, scores->candidate,
-                                  kLogprobTolerance);
-        conclude(*kept, comparison, comparison.same() ? "same" : "differs");
-        // The scorer is at work in this very call.
-        loop_.post(
-            [gone = std::shared_ptr<LogprobScorer>(std::move(scorers_.extract(id).mapped()))] {});
-    };
-    scorers_[id] = std::make_unique<LogprobScorer>(
-        loop_, client_, *baseline, *candidate, *kept->answer.prepared,
-        kept->answer.report.answer->output_ids, std::move(done));
+    Scoring& scoring = running_scorings_[id];
+    scoring.pair = std::move(pair);
+    scoring.comparison = std::move(comparison);
+    scoring.scorer = std::make_unique<LogprobScorer>(
+        loop_, client_, *baseline, *candidate, *scoring.pair.answer.prepared,
+        scoring.pair.answer.report.answer->output_ids,
+        [this, id](const std::optional<LogprobScorer::Scores>& scores) {
+            // The scorer is at work in this very call: it goes later.
+            const auto done =
+                std::make_shared<Scoring>(std::move(running_scorings_.extract(id).mapped()));
+            if (scores)
+                traffic::add_logprobs(done->comparison, scores->baseline, scores->candidate,
+                                      kLogprobTolerance);
+            conclude(done->pair, done->comparison);
+            loop_.post([done] {});
+        });
 }
 
-void PlanService::conclude(const ShadowPair& pair,
-                           const std::optional<traffic::Comparison>& comparison,
-                           std::string_view result) {
-    probe_->shadow(result);
-    if (comparison) {
-        controller_.on_comparison(pair.copy.report.pool, !comparison->same(), now().steady);
-        if (!comparison->same())
-            log::info("shadow: {} on {} differs from {}: {}", pair.answer.report.request_id,
-                      pair.copy.report.pool, pair.answer.report.pool,
-                      fmt::join(comparison->differences, ", "));
-    }
+void PlanService::conclude(const ShadowPair& pair, const traffic::Comparison& comparison) {
+    probe_->shadow(comparison.same() ? "same" : "differs");
+    controller_.on_comparison(pair.copy.report.pool, !comparison.same(), now().steady);
+    if (!comparison.same())
+        log::info("shadow: {} on {} differs from {}: {}", pair.answer.report.request_id,
+                  pair.copy.report.pool, pair.answer.report.pool,
+                  fmt::join(comparison.differences, ", "));
+    tell(pair, comparison);
+}
+
+void PlanService::tell(const ShadowPair& pair,
+                       const std::optional<traffic::Comparison>& comparison) {
     if (options_.on_copy_done)
         options_.on_copy_done(pair.copy.report, pair.answer.report.pool, comparison);
 }

@@ -28,9 +28,9 @@
 namespace sluice::gateway {
 
 struct PlanServiceOptions {
-    traffic::Plan plan;              ///< Of the configuration.
-    std::vector<std::string> pools;  ///< All names.
-    std::string state_folder;        ///< Exists; empty keeps nothing.
+    traffic::Plan plan{};              ///< Of the configuration.
+    std::vector<std::string> pools{};  ///< All names.
+    std::string state_folder{};        ///< Exists; empty keeps nothing.
     /// Told of every copy that has ended, with what comparing it gave, if it could be compared.
     std::function<void(const RequestReport& copy, const std::string& baseline_pool,
                        const std::optional<traffic::Comparison>& comparison)>
@@ -57,6 +57,8 @@ public:
     // ---- Changes; each is on disk before it is acknowledged ----
 
     [[nodiscard]] Result<void> apply(traffic::Plan plan, const Operator& by);
+    /// The configuration was read again. A plan that it had before changes nothing.
+    [[nodiscard]] Result<void> reload(traffic::Plan plan);
     [[nodiscard]] Result<void> rearm(const Operator& by);
     /// Takes effect even if it can't be written, which is then the error.
     [[nodiscard]] Result<void> roll_back(const Operator& by, dispatch::PoolClosed::Running running);
@@ -72,20 +74,40 @@ public:
 
 private:
     [[nodiscard]] static traffic::Now now();
+    /// Answers wait for a place.
     [[nodiscard]] bool pressure() const;
-    void adopt(const traffic::Change& change);
+    /// Requests that its ready workers can hold; nullopt if nobody said.
+    [[nodiscard]] std::optional<std::uint64_t> places_of(const Pool& pool) const;
+    /// Writes it down, and carries it out.
+    [[nodiscard]] Result<void> take(const traffic::Change& change);
     [[nodiscard]] Result<void> carry_out(const traffic::Change& rollback,
                                          dispatch::PoolClosed::Running running);
     void watch();
     void watch_pools();
     void shed(std::string_view pool, std::string_view result);
 
+    /// A copy that is about to be made.
+    struct NewCopy {
+        std::string rid;  ///< Of the answer.
+        bool fixed = false;
+        traffic::Copy place;
+    };
+
+    /// A pair that waits for its log-probabilities.
+    struct Scoring {
+        ShadowPair pair;
+        traffic::Comparison comparison;
+        std::unique_ptr<LogprobScorer> scorer;
+    };
+
     void copy(Generation& generation);
+    void start_copy(const Generation& original, traffic::Copy place);
     void feed_guards(const RequestReport& report);
     void settle(ShadowPair pair);
+    [[nodiscard]] bool worth_scoring(const ShadowPair& pair) const;
     void score(ShadowPair pair, traffic::Comparison comparison);
-    void conclude(const ShadowPair& pair, const std::optional<traffic::Comparison>& comparison,
-                  std::string_view result);
+    void conclude(const ShadowPair& pair, const traffic::Comparison& comparison);
+    void tell(const ShadowPair& pair, const std::optional<traffic::Comparison>& comparison);
 
     net::EventLoop& loop_;
     PlanServiceOptions options_;
@@ -99,8 +121,9 @@ private:
     int turns_ = 0;
 
     ShadowPairs pairs_;
+    std::optional<NewCopy> new_copy_;
     std::set<std::string, std::less<>> shed_;  ///< Copies that were given up, by rid.
-    std::map<std::uint64_t, std::unique_ptr<LogprobScorer>> scorers_;
+    std::map<std::uint64_t, Scoring> running_scorings_;
     std::uint64_t scorings_ = 0;
 };
 

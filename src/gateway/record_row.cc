@@ -1,5 +1,7 @@
 #include "gateway/record_row.h"
 
+#include <utility>
+
 #include "record/version_manifest.h"
 
 namespace sluice::gateway {
@@ -19,6 +21,16 @@ record::Leg leg_of(const LegReport& leg) {
 }
 
 }  // namespace
+
+record::Comparison comparison_of(const traffic::Comparison& comparison, std::string pool) {
+    record::Comparison row{.pool = std::move(pool),
+                           .differences = comparison.differences,
+                           .first_difference = comparison.first_difference,
+                           .logprob_delta = comparison.logprob_delta};
+    if (comparison.ttft_delta) row.ttft_delta = us(*comparison.ttft_delta);
+    if (comparison.tbt_delta) row.tbt_delta = us(*comparison.tbt_delta);
+    return row;
+}
 
 record::RequestRow row_of(const RequestReport& report) {
     record::RequestRow row{.rid = report.rid,

@@ -78,9 +78,10 @@ struct RequestReport {
     std::uint64_t recomputed_tokens = 0;
     std::optional<RecomputeCause> recompute_cause;
 
-    std::chrono::nanoseconds queued{};             ///< Until it was dispatched, or its end.
-    std::optional<std::chrono::nanoseconds> ttft;  ///< Since the arrival.
-    LatencySketch tbt;                             ///< Gaps between tokens.
+    std::chrono::nanoseconds queued{};                 ///< Until it was dispatched, or its end.
+    std::optional<std::chrono::nanoseconds> ttft;      ///< Since the arrival.
+    LatencySketch tbt;                                 ///< Gaps between tokens.
+    std::optional<std::chrono::nanoseconds> mean_gap;  ///< Of them; absent without any.
     std::chrono::nanoseconds duration{};
     Outcome outcome = Outcome::kOk;
     std::string error_code;  ///< As the client was told: "worker_lost"; empty if it was not.

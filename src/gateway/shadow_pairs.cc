@@ -12,16 +12,11 @@ std::string tokenizer_of(const RequestReport& report) {
     return report.legs.back().versions->tokenizer_digest;
 }
 
-std::optional<std::chrono::nanoseconds> mean_gap(const RequestReport& report) {
-    if (!report.ttft || report.completion_tokens < 2) return std::nullopt;
-    return (report.duration - *report.ttft) /
-           static_cast<std::int64_t>(report.completion_tokens - 1);
-}
-
 traffic::Answer answer_of(const RequestReport& report) {
-    traffic::Answer answer{.ttft = report.ttft, .tbt = mean_gap(report)};
+    traffic::Answer answer{.ttft = report.ttft, .tbt = report.mean_gap};
     if (answer.ttft) *answer.ttft -= report.queued;
-    if (report.outcome != Outcome::kOk) {
+    // What came in the wrong shape came.
+    if (report.outcome != Outcome::kOk && report.outcome != Outcome::kInvalidOutput) {
         answer.error =
             report.error_code.empty() ? std::string(to_string(report.outcome)) : report.error_code;
     }
@@ -94,18 +89,6 @@ traffic::Comparison compare(const ShadowPair& pair) {
                             {.text = pair.fixed || tokens,
                              .tokens = tokens,
                              .json = pair.answer.report.kind == RequestKind::kJsonSchema});
-}
-
-bool is_invalid(const RequestReport& report) {
-    if (report.outcome == Outcome::kInvalidOutput) return true;
-    if (report.outcome != Outcome::kOk || !report.answer || report.answer->cut) return false;
-    // What was cut by its length was on its way to be valid.
-    if (report.answer->finish_reason == "length") return false;
-    const auto broken = [](const CollectedToolCall& call) {
-        return !traffic::is_json(call.arguments);
-    };
-    if (std::ranges::any_of(report.answer->tool_calls, broken)) return true;
-    return report.kind == RequestKind::kJsonSchema && !traffic::is_json(report.answer->text);
 }
 
 }  // namespace sluice::gateway

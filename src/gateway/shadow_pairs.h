@@ -68,8 +68,4 @@ private:
 /// Whether both gave tokens of one vocabulary.
 [[nodiscard]] bool tokens_comparable(const ShadowPair& pair);
 
-/// An answer that came, but is not in the shape that was asked for: JSON that is none, a tool call
-/// whose arguments are none. Only of collected answers.
-[[nodiscard]] bool is_invalid(const RequestReport& report);
-
 }  // namespace sluice::gateway

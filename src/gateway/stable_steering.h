@@ -15,6 +15,10 @@ public:
     [[nodiscard]] bool serves(std::string_view model) const override {
         return model.empty() || stable_.model().empty() || model == stable_.model();
     }
+    [[nodiscard]] bool answers(const Pool& pool) const override { return &pool == &stable_; }
+    [[nodiscard]] std::optional<std::string> refuse_pin(const Pool&) const override {
+        return std::nullopt;
+    }
 
 private:
     Pool& stable_;

@@ -2,6 +2,8 @@
 
 // Which pool answers a request. The traffic plan plugs in here.
 
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "base/request_class.h"
@@ -25,6 +27,12 @@ public:
 
     /// Whether the plan's pools serve a model of this name; an empty name is the plan's own choice.
     [[nodiscard]] virtual bool serves(std::string_view model) const = 0;
+
+    /// Whether answers are sent to `pool` now: then its room is the service's.
+    [[nodiscard]] virtual bool answers(const Pool& pool) const = 0;
+
+    /// Why a request that asks for `pool` by name must not go there; nullopt if it may.
+    [[nodiscard]] virtual std::optional<std::string> refuse_pin(const Pool& pool) const = 0;
 };
 
 }  // namespace sluice::gateway

@@ -41,6 +41,10 @@ struct Comparison {
     std::optional<std::uint64_t> first_difference;
     /// Largest distance of two log-probabilities of one token, teacher-forced.
     std::optional<double> logprob_delta;
+    /// This attempt's minus the other's: times to the first token, from dispatch, and mean times
+    /// between tokens; absent where one of them has none.
+    std::optional<std::chrono::microseconds> ttft_delta;
+    std::optional<std::chrono::microseconds> tbt_delta;
 
     bool operator==(const Comparison&) const = default;
 };

@@ -65,6 +65,8 @@ void write_comparison(JsonWriter& writer, const Comparison& comparison) {
     writer.array("differences", comparison.differences);
     if (comparison.first_difference) writer.field("first_difference", *comparison.first_difference);
     if (comparison.logprob_delta) writer.field("logprob_delta", *comparison.logprob_delta);
+    if (comparison.ttft_delta) writer.field("ttft_delta_ms", ms(*comparison.ttft_delta));
+    if (comparison.tbt_delta) writer.field("tbt_delta_ms", ms(*comparison.tbt_delta));
     writer.end_object();
 }
 
@@ -166,6 +168,8 @@ std::optional<Comparison> read_comparison(const object& from) {
     if (inner->contains("first_difference"))
         comparison.first_difference = count_field(*inner, "first_difference");
     comparison.logprob_delta = number_field(*inner, "logprob_delta");
+    comparison.ttft_delta = ms_field(*inner, "ttft_delta_ms");
+    comparison.tbt_delta = ms_field(*inner, "tbt_delta_ms");
     return comparison;
 }
 

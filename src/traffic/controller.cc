@@ -187,6 +187,7 @@ void Controller::on_pool_ready(std::string_view pool, bool ready, Time now) {
     PoolWatch& watch = watches_[std::string(pool)];
     if (watch.was_ready && watch.ready && !ready) {
         watch.lost = now;
+        if (watch.outages.size() == kOutages) watch.outages.erase(watch.outages.begin());
         watch.outages.push_back(now);
     }
     watch.ready = ready;
@@ -194,17 +195,19 @@ void Controller::on_pool_ready(std::string_view pool, bool ready, Time now) {
 }
 
 std::optional<std::string> Controller::broken_pool(Time now) {
-    for (const Split& split : state_.plan.splits) {
-        const auto found = watches_.find(split.pool);
-        if (found == watches_.end()) continue;
-        PoolWatch& watch = found->second;
+    for (auto& [pool, watch] : watches_) {
+        // What only gets copies may come and go, unless somebody wants it watched.
+        const Plan& plan = state_.plan;
+        const bool guarded =
+            std::ranges::find(plan.guards, pool, &Guard::pool) != plan.guards.end();
+        const bool watched = plan.splits_to(pool) || (plan.shadows_to(pool) && guarded);
+        if (!watched || pool == plan.stable) continue;
         std::erase_if(watch.outages, [&](Time at) { return at < now - kOutageSpan; });
         if (watch.outages.size() >= kOutages)
-            return fmt::format("{} lost all its workers {} times within {}", split.pool,
+            return fmt::format("{} lost all its workers {} times within {}", pool,
                                watch.outages.size(), format_duration(kOutageSpan));
         if (watch.was_ready && !watch.ready && now - watch.lost >= kOutageMax)
-            return fmt::format("{} has had no worker for {}", split.pool,
-                               format_duration(kOutageMax));
+            return fmt::format("{} has had no worker for {}", pool, format_duration(kOutageMax));
     }
     return std::nullopt;
 }

@@ -9,8 +9,8 @@ using testing::HasSubstr;
 
 TEST(FaultPointsTest, AreOffUnlessNamed) {
     EXPECT_FALSE(parse_fault_points("")->any());
-    const auto all = parse_fault_points(
-        "slow_step=20ms,other_sampling,wrong_model,crash_after=5,stall_after=0");
+    const auto all =
+        parse_fault_points("slow_step=20ms,other_sampling,wrong_model,crash_after=5,stall_after=0");
     ASSERT_TRUE(all);
     EXPECT_EQ(*all, (FaultPoints{.slow_step = std::chrono::milliseconds(20),
                                  .other_sampling = true,

@@ -30,12 +30,14 @@ async function differing(pair) {
 }
 
 /** It was rolled back by this metric, for good, and whoever asks is told so. */
-async function sawRollback(pair, metric, extra = {}) {
-  assert.match(await pair.rolledBack(extra), new RegExp(`^${metric} of candidate is`));
+async function sawRollback(pair, reason, extra = {}) {
+  const why = await pair.rolledBack(extra);
+  assert.match(why, reason);
   const entry = pair.audit().find(({ what }) => what === 'rollback');
-  assert.equal(entry.who, 'guard');
-  assert.match(entry.why, new RegExp(metric));
-  assert.match((await pair.sluice('ctl', 'status')).text, new RegExp(`ROLLED BACK .*${metric}`));
+  assert.match(entry.who, /^(guard|breaker)$/);
+  assert.equal(entry.why, why);
+  const { text } = await pair.sluice('ctl', 'status');
+  assert.ok(text.includes('ROLLED BACK') && text.includes(why), text);
 }
 
 const worse = ({ verdict }) => verdict === 'worse';
@@ -43,7 +45,7 @@ const judged = (row, metric) => row.judgements.find((each) => each.metric === me
 
 test('slower', async () => {
   await withPair({ config: kPlan + shadow() + kGuards, stable, faults: 'slow_step=100ms' }, async (pair) => {
-    await sawRollback(pair, 'tbt_p50');
+    await sawRollback(pair, /^tbt_p50 of candidate is/);
     const row = await pair.cardRow('text', worse);
     assert.equal(judged(row, 'tbt_p50'), 'worse');
     assert.equal(row.differs_share, 0);
@@ -58,7 +60,7 @@ for (const [fault, difference] of [
 ]) {
   test(fault, async () => {
     await withPair({ config: kPlan + shadow() + kGuards, stable, faults: fault }, async (pair) => {
-      await sawRollback(pair, 'differs_share');
+      await sawRollback(pair, /^differs_share of candidate is/);
       const row = await pair.cardRow('text', worse);
       assert.equal(judged(row, 'differs'), 'worse');
       const rows = await differing(pair);
@@ -83,7 +85,7 @@ test('a crash', async () => {
   const pair = new Pair(config, { stable: stable.ready.url, candidate: candidate.ready.url });
   try {
     await pair.start();
-    await sawRollback(pair, 'error_rate');
+    await sawRollback(pair, /^error_rate of candidate is|^candidate lost all its workers/);
     const row = await pair.cardRow('text', worse);
     assert.equal(judged(row, 'success'), 'worse');
     assert.ok(row.outcomes.worker_lost > 0);
@@ -106,7 +108,7 @@ test('a stall', async () => {
   });
   try {
     await pair.start();
-    await sawRollback(pair, 'error_rate');
+    await sawRollback(pair, /^error_rate of candidate is|^candidate has had no worker for 10s/);
     const row = await pair.cardRow('text', ({ success_rate }) => success_rate < 1);
     assert.ok(row.outcomes.worker_lost > 0, JSON.stringify(row.outcomes));
     await waitUntil('the engine says of itself that it makes no step', async () => {
@@ -162,11 +164,12 @@ for (const { name, kind, extra, good, bad, difference, metric } of [
       `[[pool]]\nname = "${pool}"\nengine = "openai"\nurl = "${url}"\nmodel = "krill"\n`;
     const pair = new Pair(
       pool('stable', upstreams[0]) + pool('candidate', upstreams[1]) + kPlan + shadow() +
-        guard(metric, 'max = 0.02'),
+        // How often stable differs from itself, which nobody knows of an engine that is not ours.
+        shadow(1, 'stable') + guard(metric, 'max = 0.02'),
     );
     try {
       await pair.start();
-      await sawRollback(pair, metric, extra);
+      await sawRollback(pair, new RegExp(`^${metric} of candidate is`), extra);
       const row = await pair.cardRow(kind, worse);
       if (metric === 'invalid_output_rate') assert.ok(row.outcomes.invalid_output > 0);
       const rows = await differing(pair);

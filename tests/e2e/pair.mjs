@@ -13,18 +13,16 @@ import { seconds, waitUntil } from './waiting.mjs';
 
 export const kNativePools = '[[pool]]\nname = "stable"\n[[pool]]\nname = "candidate"\n';
 export const kPlan = '[plan]\nstable = "stable"\n';
-export const shadow = (share = 1) =>
-  `[[plan.shadow]]\npool = "candidate"\nshare = ${share}\nmax_concurrent = 64\n`;
+export const shadow = (share = 1, pool = 'candidate') =>
+  `[[plan.shadow]]\npool = "${pool}"\nshare = ${share}\nmax_concurrent = 64\n`;
 export const split = (weight, lease = '1h') =>
   `[[plan.split]]\npool = "candidate"\nweight = ${weight}\nlease = "${lease}"\n`;
 export const guard = (metric, limit, samples = 20) =>
   `[[plan.guard]]\npool = "candidate"\nmetric = "${metric}"\n${limit}\nmin_samples = ${samples}\nwindow = "5m"\n`;
 
 /** An engine alone; `faults` as SLUICE_FAULTS has them. */
-export function startEngine(faults = '', args = []) {
-  return startProgram(['engine', '--port', '0', '--threads', '1', '--json', ...args], {
-    SLUICE_FAULTS: faults,
-  });
+export function startEngine(faults = '', args = ['--port', '0']) {
+  return startProgram(['engine', '--threads', '1', '--json', ...args], { SLUICE_FAULTS: faults });
 }
 
 /** An OpenAI-compatible server that answers each chat with the message that `answer` makes of it. */
@@ -162,7 +160,7 @@ export class Pair {
     return answered;
   }
 
-  /** Asks until the plan was rolled back; the reason. */
+  /** Asks, a few at a time, until the plan was rolled back; the reason. */
   rolledBack(extra = {}) {
     return waitUntil(
       'the guard rolls back',

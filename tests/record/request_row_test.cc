@@ -34,7 +34,8 @@ TEST(RequestRowTest, ItsKeysAreTheOnesThatUsersKnow) {
         R"("trace_id":"4bf92f3577b34da6a3ce929d0e0e4736","legs":[{"phase":"full",)"
         R"("pool":"stable","worker":"http://127.0.0.1:1","fingerprint":"fp_0123456789abcdef",)"
         R"("held_ms":40}],"comparison":{"pool":"candidate","differs":true,)"
-        R"("differences":["text","finish_reason"],"first_difference":7,"logprob_delta":0.125}})");
+        R"("differences":["text","finish_reason"],"first_difference":7,"logprob_delta":0.125,)"
+        R"("ttft_delta_ms":-1.5,"tbt_delta_ms":0.25}})");
 }
 
 TEST(RequestRowTest, WhatWasNotMeasuredIsNull) {

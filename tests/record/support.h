@@ -65,7 +65,9 @@ inline RequestRow example_row(const std::string& rid = "r1", Outcome outcome = O
                    .comparison = Comparison{.pool = "candidate",
                                             .differences = {"text", "finish_reason"},
                                             .first_difference = 7,
-                                            .logprob_delta = 0.125}};
+                                            .logprob_delta = 0.125,
+                                            .ttft_delta = std::chrono::microseconds(-1'500),
+                                            .tbt_delta = std::chrono::microseconds(250)}};
     row.gaps.add(std::chrono::milliseconds(10));
     row.gaps.add(std::chrono::milliseconds(20));
     if (is_failure(outcome)) row.error = "worker_lost";

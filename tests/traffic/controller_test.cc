@@ -242,6 +242,25 @@ TEST_F(ControllerTest, AnOutageOfASplitPoolGoesToStableAndLatchesIfItLasts) {
     EXPECT_TRUE(controller.latched());
 }
 
+TEST_F(ControllerTest, AnOutageOfAPoolThatOnlyGetsCopiesLatchesIfAGuardWatchesIt) {
+    for (const bool guarded : {false, true}) {
+        Plan plan = shadowed();
+        if (guarded) {
+            plan.guards = {{.pool = "candidate",
+                            .metric = GuardMetric::kErrorRate,
+                            .max = 0.05,
+                            .max_ratio = {},
+                            .min_samples = 20,
+                            .window = minutes(5)}};
+        }
+        Controller controller = make(plan);
+        controller.on_pool_ready("candidate", true, now_.steady);
+        controller.on_pool_ready("candidate", false, now_.steady);
+        pass(seconds(10));
+        EXPECT_EQ(controller.tick(now_).rolled_back.has_value(), guarded);
+    }
+}
+
 TEST_F(ControllerTest, OutagesThatComeBackLatch) {
     Controller controller = make(half());
     controller.on_pool_ready("candidate", true, now_.steady);
