@@ -72,6 +72,8 @@ Actions Request::take(const WorkerAvailable&, Time) {
 
 Actions Request::take(const QueueFull&, Time now) {
     if (stage_ != Stage::kWaiting) return {};
+    // Who had a worker and lost it is not turned away, but failed.
+    if (losses_ > 0) return fail(Failure::kNoWorker, Outcome::kWorkerLost, now);
     return fail(Failure::kQueueFull, Outcome::kRejected, now);
 }
 

@@ -68,6 +68,15 @@ TEST_F(RequestTest, WithoutAWorkerItWaitsAndSeeksAgain) {
     EXPECT_EQ(request.outcome(), Outcome::kRejected);
 }
 
+TEST_F(RequestTest, WithoutAPlaceToWaitInALostWorkerIsTheReason) {
+    run_on(0);
+    EXPECT_EQ(on(LegFailed{LegFault::kStalled}), kElsewhere);
+    EXPECT_EQ(on(NoWorker{}), std::vector{Kind::kWait});
+    EXPECT_EQ(on(QueueFull{}), kFailed);
+    EXPECT_EQ(failure, Failure::kNoWorker);
+    EXPECT_EQ(request.outcome(), Outcome::kWorkerLost);
+}
+
 TEST_F(RequestTest, BeforeTheFirstTokenALostLegStartsOverElsewhere) {
     run_on(2);
     EXPECT_EQ(on(LegFailed{LegFault::kUnavailable}), kElsewhere);
