@@ -1,19 +1,17 @@
-// Two real engines, one of them with a fault planted in the shipped binary, or two scripted upstreams
-// where the engine has no such answers yet: the shadow finds it, the card shows it in its row, the
-// guard rolls back by itself, and the record says why.
+// Two real engines, one of them with a fault planted in the shipped binary: the shadow finds it, the card
+// shows it in its row, the guard rolls back by itself, and the record says why.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 
 import {
-  guard, kNativePools, kPlan, Pair, shadow, startEngine, startUpstream, withPair,
+  differing, guard, judged, kNativePools, kPlan, Pair, sawRollback, shadow, startEngine, withPair, worse,
 } from './pair.mjs';
 import { waitUntil } from './waiting.mjs';
 
 const kGuards =
   guard('differs_share', 'max = 0.05') +
   guard('error_rate', 'max = 0.05') +
-  guard('invalid_output_rate', 'max = 0.02') +
   guard('tbt_p50', 'max_ratio = 4');
 
 let stable;
@@ -23,34 +21,16 @@ before(async () => {
 });
 after(() => stable?.program.kill('SIGKILL'));
 
-/** Rows of copies that were compared and differ. */
-async function differing(pair) {
-  const copies = await pair.records('&role=shadow');
-  return copies.filter(({ comparison }) => comparison?.differs);
-}
-
-/** It was rolled back by this metric, for good, and whoever asks is told so. */
-async function sawRollback(pair, reason, extra = {}) {
-  const why = await pair.rolledBack(extra);
-  assert.match(why, reason);
-  const entry = pair.audit().find(({ what }) => what === 'rollback');
-  assert.match(entry.who, /^(guard|breaker)$/);
-  assert.equal(entry.why, why);
-  const { text } = await pair.sluice('ctl', 'status');
-  assert.ok(text.includes('ROLLED BACK') && text.includes(why), text);
-}
-
-const worse = ({ verdict }) => verdict === 'worse';
-const judged = (row, metric) => row.judgements.find((each) => each.metric === metric)?.verdict;
-
 test('slower', async () => {
   await withPair({ config: kPlan + shadow() + kGuards, stable, faults: 'slow_step=100ms' }, async (pair) => {
     await sawRollback(pair, /^tbt_p50 of candidate is/);
     const row = await pair.cardRow('text', worse);
     assert.equal(judged(row, 'tbt_p50'), 'worse');
     assert.equal(row.differs_share, 0);
-    const copies = (await pair.records('&role=shadow')).filter(({ comparison }) => comparison);
-    assert.ok(copies.every(({ comparison }) => comparison.tbt_delta_ms > 50));
+    const deltas = (await pair.records('&role=shadow'))
+      .map(({ comparison }) => comparison?.tbt_delta_ms)
+      .filter((delta) => delta !== undefined);
+    assert.ok(deltas.length > 10 && deltas.every((delta) => delta > 10), deltas.join(' '));
   });
 });
 
@@ -120,64 +100,3 @@ test('a stall', async () => {
     candidate.program.kill('SIGKILL');
   }
 });
-
-// ---- JSON and tools, by upstreams that a test scripts ---------------------------------------------
-
-const kSchema = { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: {} } } };
-const kTools = { tools: [{ type: 'function', function: { name: 'look_up', parameters: {} } }] };
-const call = (name, args) => ({
-  tool_calls: [{ id: 'c', type: 'function', function: { name, arguments: args } }],
-});
-
-for (const { name, kind, extra, good, bad, difference, metric } of [
-  {
-    name: 'broken JSON',
-    kind: 'json_schema',
-    extra: kSchema,
-    good: { content: '{"city":"Paris"}' },
-    bad: { content: '{"city":"Par' },
-    difference: 'json',
-    metric: 'invalid_output_rate',
-  },
-  {
-    name: 'another tool',
-    kind: 'tools',
-    extra: kTools,
-    good: call('look_up', '{"q":1}'),
-    bad: call('look_down', '{"q":1}'),
-    difference: 'tool_name',
-    metric: 'differs_share',
-  },
-  {
-    name: 'other arguments',
-    kind: 'tools',
-    extra: kTools,
-    good: call('look_up', '{"q":1,"n":2}'),
-    bad: call('look_up', '{"q":2,"n":2}'),
-    difference: 'tool_arguments',
-    metric: 'differs_share',
-  },
-]) {
-  test(name, async () => {
-    const upstreams = [await startUpstream(() => good), await startUpstream(() => bad)];
-    const pool = (pool, { url }) =>
-      `[[pool]]\nname = "${pool}"\nengine = "openai"\nurl = "${url}"\nmodel = "krill"\n`;
-    const pair = new Pair(
-      pool('stable', upstreams[0]) + pool('candidate', upstreams[1]) + kPlan + shadow() +
-        // How often stable differs from itself, which nobody knows of an engine that is not ours.
-        shadow(1, 'stable') + guard(metric, 'max = 0.02'),
-    );
-    try {
-      await pair.start();
-      await sawRollback(pair, new RegExp(`^${metric} of candidate is`), extra);
-      const row = await pair.cardRow(kind, worse);
-      if (metric === 'invalid_output_rate') assert.ok(row.outcomes.invalid_output > 0);
-      const rows = await differing(pair);
-      assert.ok(rows.length > 0);
-      for (const { comparison } of rows) assert.deepEqual(comparison.differences, [difference]);
-    } finally {
-      await pair.remove();
-      for (const upstream of upstreams) upstream.close();
-    }
-  });
-}

@@ -188,3 +188,26 @@ export async function withPair({ config, stable, faults = '' }, use) {
     candidate.program.kill('SIGKILL');
   }
 }
+
+// ---- What a fault must lead to --------------------------------------------------------------------
+
+/** Rows of copies that were compared and differ. */
+export async function differing(pair) {
+  const copies = await pair.records('&role=shadow');
+  return copies.filter(({ comparison }) => comparison?.differs);
+}
+
+/** It is rolled back by itself for this reason, and whoever asks is told so. */
+export async function sawRollback(pair, reason, extra = {}) {
+  const why = await pair.rolledBack(extra);
+  assert.match(why, reason);
+  const entry = pair.audit().find(({ what }) => what === 'rollback');
+  assert.match(entry.who, /^(guard|breaker)$/);
+  assert.equal(entry.why, why);
+  const { text } = await pair.sluice('ctl', 'status');
+  assert.ok(text.includes('ROLLED BACK') && text.includes(why), text);
+}
+
+export const worse = ({ verdict }) => verdict === 'worse';
+/** The verdict of one metric in a row of the card. */
+export const judged = (row, metric) => row.judgements.find((each) => each.metric === metric)?.verdict;
