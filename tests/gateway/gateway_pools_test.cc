@@ -84,6 +84,10 @@ public:
     explicit Switch(Pool*& to) : to_(to) {}
     Pool* choose(const InboundRequest&, Pool*) override { return to_; }
     [[nodiscard]] bool serves(std::string_view) const override { return true; }
+    [[nodiscard]] bool answers(const Pool& pool) const override { return &pool == to_; }
+    [[nodiscard]] std::optional<std::string> refuse_pin(const Pool&) const override {
+        return std::nullopt;
+    }
 
 private:
     Pool*& to_;
