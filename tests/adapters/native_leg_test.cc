@@ -151,9 +151,10 @@ TEST(NativeLegTest, AWorkerThatWaitsLongInItsQueueIsNotStalled) {
     TestWorker worker(
         {.engine = {.pool_tokens = 1024, .running_max = 1}, .heartbeat = milliseconds(5)});
     worker.gate.close();
-    FrameReader running(worker.port(), request(1, 10, 2));
+    FrameReader running(worker.port(), request(1, 10, 50));
     ASSERT_TRUE(worker.gate.wait_until_held());
     LegRun run(worker.url(), request(2, 10, 2), {.stall_time = kPatience});
+    worker.gate.allow();  // Only an engine that makes steps has a heart that beats.
     ASSERT_TRUE(run.wait_for_frame());
     worker.gate.open();
     ASSERT_TRUE(run.wait());
