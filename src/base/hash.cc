@@ -71,14 +71,19 @@ bool equal_in_constant_time(const Sha256Digest& left, const Sha256Digest& right)
 }
 
 std::string to_hex(std::span<const std::uint8_t> bytes) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
     std::string text;
     text.reserve(bytes.size() * 2);
-    for (const std::uint8_t byte : bytes) {
-        text += kDigits[byte >> 4];
-        text += kDigits[byte & 15];
-    }
+    for (const std::uint8_t byte : bytes) append_hex(text, byte, 2);
     return text;
+}
+
+void append_hex(std::string& out, std::uint64_t value, int digits) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    SLUICE_ASSERT(digits >= 0 && digits <= 16);
+    std::array<char, 16> text{};
+    for (int i = digits; i > 0; value >>= 4)
+        text[static_cast<std::size_t>(--i)] = kDigits[value & 15];
+    out.append(text.data(), static_cast<std::size_t>(digits));
 }
 
 std::optional<Sha256Digest> digest_from_hex(std::string_view text) {

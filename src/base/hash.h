@@ -54,6 +54,8 @@ struct Xxh128 {
 
 /// Lower-case hexadecimal.
 [[nodiscard]] std::string to_hex(std::span<const std::uint8_t> bytes);
+/// Appends the last `digits` (at most 16) hexadecimal digits of `value`.
+void append_hex(std::string& out, std::uint64_t value, int digits = 16);
 
 /// 64 lower-case hexadecimal digits, or nullopt.
 [[nodiscard]] std::optional<Sha256Digest> digest_from_hex(std::string_view text);

@@ -7,6 +7,8 @@
 #include <prometheus/text_serializer.h>
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <set>
@@ -19,7 +21,18 @@
 namespace sluice::metrics {
 namespace {
 
+constexpr std::size_t kLabelsMax = 8;
+
 using Values = std::vector<std::string>;
+using ValueViews = std::span<const std::string_view>;
+
+/// Lets a series be found without a copy of its labels' values.
+struct ValuesLess {
+    using is_transparent = void;
+    bool operator()(const auto& left, const auto& right) const {
+        return std::ranges::lexicographical_compare(left, right, std::less<std::string_view>());
+    }
+};
 
 template <class Handle>
 struct Prometheus;
@@ -37,14 +50,14 @@ struct Prometheus<Histogram> {
 };
 
 /// Cut at a character's start, so that the text stays UTF-8.
-std::string bounded(std::string_view value) {
+std::string_view bounded(std::string_view value) {
     std::size_t length = std::min(value.size(), limits::kMetricLabelBytes);
     const auto inside_character = [&] {
         return length > 0 && length < value.size() &&
                (static_cast<unsigned char>(value[length]) & 0xC0) == 0x80;
     };
     while (inside_character()) --length;
-    return std::string(value.substr(0, length));
+    return value.substr(0, length);
 }
 
 prometheus::MetricFamily simple_family(std::string name, std::string help, double value,
@@ -84,12 +97,13 @@ struct Family<Handle>::Impl {
     std::vector<std::string> names;
     std::vector<double> bounds;  ///< Histograms only.
     std::mutex mutex;
-    std::map<Values, Metric*> series;
+    std::map<Values, Metric*, ValuesLess> series;
 
-    Metric& find_or_add(Values values) {
-        SLUICE_ASSERT(values.size() == names.size());
+    Metric& find_or_add(ValueViews given) {
+        SLUICE_ASSERT(given.size() == names.size());
         const std::lock_guard lock(mutex);
-        if (const auto it = series.find(values); it != series.end()) return *it->second;
+        if (const auto it = series.find(given); it != series.end()) return *it->second;
+        Values values(given.begin(), given.end());
         if (series.size() >= limits::kMetricSeries) {
             values.assign(names.size(), "other");
             if (const auto it = series.find(values); it != series.end()) return *it->second;
@@ -117,10 +131,10 @@ Handle Family<Handle>::with(std::initializer_list<std::string_view> values) cons
 
 template <class Handle>
 Handle Family<Handle>::with(std::span<const std::string_view> values) const {
-    Values owned;
-    owned.reserve(values.size());
-    for (const std::string_view value : values) owned.push_back(bounded(value));
-    return Handle(&impl_->find_or_add(std::move(owned)));
+    SLUICE_ASSERT(values.size() <= kLabelsMax);
+    std::array<std::string_view, kLabelsMax> cut;
+    std::ranges::transform(values, cut.begin(), bounded);
+    return Handle(&impl_->find_or_add(ValueViews(cut).first(values.size())));
 }
 
 template class Family<Counter>;

@@ -1,9 +1,9 @@
 #include "base/trace_context.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <random>
+
+#include "base/hash.h"
 
 namespace sluice {
 namespace {
@@ -51,19 +51,25 @@ std::optional<TraceContext> parse(std::string_view text) {
 
 }  // namespace
 
-std::string draw_span_id() { return fmt::format("{:016x}", draw()); }
+std::string draw_span_id() {
+    std::string id;
+    append_hex(id, draw());
+    return id;
+}
 
 TraceContext continue_trace(std::optional<std::string_view> traceparent) {
     std::optional<TraceContext> context;
     if (traceparent) context = parse(*traceparent);
-    if (!context) context = TraceContext{.trace_id = fmt::format("{:016x}{:016x}", draw(), draw())};
+    if (!context) context = TraceContext{.trace_id = draw_span_id() + draw_span_id()};
     context->span_id = draw_span_id();
     return *context;
 }
 
 std::string to_traceparent(const TraceContext& context) {
-    return fmt::format("00-{}-{}-{}", context.trace_id, context.span_id,
-                       context.sampled ? "01" : "00");
+    std::string text;
+    text.reserve(kLength);
+    text.append("00-").append(context.trace_id).append("-").append(context.span_id);
+    return text.append(context.sampled ? "-01" : "-00");
 }
 
 }  // namespace sluice

@@ -21,7 +21,7 @@ GatewayProbe::GatewayProbe(metrics::Registry& registry)
       resumes_(registry.counter("sluice_resumes_total",
                                 "Streams that went on after their worker was lost.", {"reason"})) {}
 
-PoolMeter GatewayProbe::meter(const std::string& pool) {
+PoolMeter GatewayProbe::meter(std::string_view pool) {
     return {.ttft = ttft_.with({pool}), .tbt = tbt_.with({pool})};
 }
 

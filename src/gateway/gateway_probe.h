@@ -23,7 +23,7 @@ class GatewayProbe {
 public:
     explicit GatewayProbe(metrics::Registry& registry);
 
-    [[nodiscard]] PoolMeter meter(const std::string& pool);
+    [[nodiscard]] PoolMeter meter(std::string_view pool);
 
     /// `pool` is empty for what was refused before a pool was chosen.
     void finished(std::string_view pool, RequestKind kind, LengthBucket bucket, Outcome outcome);

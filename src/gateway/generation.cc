@@ -134,8 +134,8 @@ void Generation::turn_to(Pool& pool, std::function<void()> then) {
     const bool same_recipe = pool.recipe() != nullptr && pool.recipe() == recipe_;
     if (runner_ && (&pool == pool_ || same_recipe)) {
         // It may hold an answer that has begun, and goes on in any pool of its kind.
+        if (pool_ != &pool) meter_ = services_.probe.meter(pool.name());
         pool_ = &pool;
-        meter_ = services_.probe.meter(pool.name());
         return then();
     }
     if (prepared_ && same_recipe) return on_prepared(pool, prepared_, then);

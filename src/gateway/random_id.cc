@@ -1,8 +1,9 @@
 #include "gateway/random_id.h"
 
-#include <fmt/format.h>
-
+#include <chrono>
 #include <random>
+
+#include "base/hash.h"
 
 namespace sluice::gateway {
 namespace {
@@ -17,7 +18,16 @@ std::uint64_t random_u64() {
 
 }  // namespace
 
-std::string draw_rid() { return fmt::format("{:016x}{:016x}", random_u64(), random_u64()); }
+std::string draw_rid() {
+    const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::system_clock::now().time_since_epoch());
+    std::string rid;
+    rid.reserve(32);
+    append_hex(rid, static_cast<std::uint64_t>(now.count()), 12);
+    append_hex(rid, random_u64(), 4);
+    append_hex(rid, random_u64());
+    return rid;
+}
 
 std::uint64_t draw_seed() { return random_u64() >> 11; }
 

@@ -1,6 +1,5 @@
 #include "gateway/record_keeper.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/limits.h"
@@ -62,20 +61,21 @@ void RecordKeeper::on_refused(const RequestReport& report) {
     if (answer || !options_.copies_are_compared) add(report);
 }
 
-void RecordKeeper::remember_versions(const RequestReport& report) {
-    for (const LegReport& leg : report.legs) {
-        if (!leg.versions || std::ranges::find(known_, leg.versions) != known_.end()) continue;
-        const record::VersionManifest manifest = record::make_manifest(*leg.versions);
-        options_.store->remember(record::digest(manifest), manifest);
-        if (known_.size() == limits::kRecordManifests) known_.clear();
-        known_.push_back(leg.versions);
-    }
+std::string RecordKeeper::fingerprint_of(const std::shared_ptr<const port::ServerInfo>& worker) {
+    if (const auto known = fingerprints_.find(worker); known != fingerprints_.end())
+        return known->second;
+    const record::VersionManifest manifest = record::make_manifest(*worker);
+    std::string fingerprint = record::digest(manifest);
+    options_.store->remember(fingerprint, manifest);
+    if (fingerprints_.size() == limits::kRecordManifests) fingerprints_.clear();
+    fingerprints_.emplace(worker, fingerprint);
+    return fingerprint;
 }
 
 void RecordKeeper::add(const RequestReport& report, std::optional<record::Comparison> comparison) {
     if (!options_.store) return;
-    remember_versions(report);
-    record::RequestRow row = row_of(report);
+    record::RequestRow row =
+        row_of(report, [this](const auto& worker) { return fingerprint_of(worker); });
     row.comparison = std::move(comparison);
     options_.store->add(std::move(row));
 }

@@ -3,10 +3,10 @@
 // Keeps a row of every request, and tells whoever else wants to know: the access log, a collector of
 // traces.
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "base/metrics.h"
 #include "gateway/request_report.h"
@@ -37,11 +37,11 @@ public:
     }
 
 private:
-    void remember_versions(const RequestReport& report);
+    /// Computed, and told to the store, once for what each worker says of itself.
+    [[nodiscard]] std::string fingerprint_of(const std::shared_ptr<const port::ServerInfo>& worker);
 
     Options options_;
-    /// Of which the store knows the manifests already: the last one of each worker.
-    std::vector<std::shared_ptr<const port::ServerInfo>> known_;
+    std::map<std::shared_ptr<const port::ServerInfo>, std::string> fingerprints_;
 };
 
 /// One line about a request, as JSON: what the record says that an operator greps for.

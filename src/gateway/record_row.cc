@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "record/version_manifest.h"
-
 namespace sluice::gateway {
 namespace {
 
@@ -11,12 +9,11 @@ std::chrono::microseconds us(std::chrono::nanoseconds duration) {
     return std::chrono::duration_cast<std::chrono::microseconds>(duration);
 }
 
-record::Leg leg_of(const LegReport& leg) {
+record::Leg leg_of(const LegReport& leg, FingerprintOf fingerprint_of) {
     return {.phase = leg.phase,
             .pool = leg.pool,
             .worker = leg.worker,
-            .fingerprint =
-                leg.versions ? record::digest(record::make_manifest(*leg.versions)) : std::string(),
+            .fingerprint = leg.versions ? fingerprint_of(leg.versions) : std::string(),
             .held = us(leg.ended - leg.began)};
 }
 
@@ -32,7 +29,7 @@ record::Comparison comparison_of(const traffic::Comparison& comparison, std::str
     return row;
 }
 
-record::RequestRow row_of(const RequestReport& report) {
+record::RequestRow row_of(const RequestReport& report, FingerprintOf fingerprint_of) {
     record::RequestRow row{.rid = report.rid,
                            .request_id = report.request_id,
                            .time_ms = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -57,7 +54,8 @@ record::RequestRow row_of(const RequestReport& report) {
                            .fingerprint = report.system_fingerprint,
                            .trace_id = report.trace.trace_id};
     if (report.ttft) row.ttft = us(*report.ttft);
-    for (const LegReport& leg : report.legs) row.legs.push_back(leg_of(leg));
+    row.legs.reserve(report.legs.size());
+    for (const LegReport& leg : report.legs) row.legs.push_back(leg_of(leg, fingerprint_of));
     if (!report.legs.empty() && report.legs.back().versions)
         row.device_memory_bytes = report.legs.back().versions->device_memory_bytes;
     return row;

@@ -20,10 +20,15 @@ constexpr auto kNotSent =
 constexpr auto kNotPassedBack = std::to_array<std::string_view>(
     {"date", "server", "set-cookie", "x-request-id", "x-sluice-pool", "alt-svc"});
 
-std::string lower(std::string_view text) {
-    std::string out(text);
+void lower(std::string_view text, std::string& out) {
+    out = text;
     for (char& c : out)
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+}
+
+std::string lower(std::string_view text) {
+    std::string out;
+    lower(text, out);
     return out;
 }
 
@@ -38,9 +43,12 @@ bool is_secret(std::string_view name) {
     return false;
 }
 
-/// Whether the Connection field names it: RFC 9110, section 7.6.1.
-bool is_of_connection(std::string_view name, const net::HttpHeaders& headers) {
-    const std::string listed = lower(headers.find("connection").value_or(""));
+/// The fields that belong to this connection alone: RFC 9110, section 7.6.1.
+std::string connection_fields(const net::HttpHeaders& headers) {
+    return lower(headers.find("connection").value_or(""));
+}
+
+bool is_listed(std::string_view name, const std::string& listed) {
     std::size_t at = 0;
     while ((at = listed.find(name, at)) != std::string::npos) {
         const std::size_t end = at + name.size();
@@ -56,11 +64,16 @@ bool is_of_connection(std::string_view name, const net::HttpHeaders& headers) {
 
 net::HttpHeaders request_headers_for(const net::HttpHeaders& client, const std::string& api_key,
                                      const std::string& request_id) {
-    net::HttpHeaders headers{{"Content-Type", "application/json"}, {"x-request-id", request_id}};
+    const std::string of_connection = connection_fields(client);
+    net::HttpHeaders headers;
+    headers.reserve(client.size() + 4);  // The two below, the key, and traceparent.
+    headers.add("Content-Type", "application/json");
+    headers.add("x-request-id", request_id);
+    std::string name;
     for (const auto& [field, value] : client) {
-        const std::string name = lower(field);
+        lower(field, name);
         if (is_one_of(name, kHopByHop) || is_one_of(name, kNotSent) || is_secret(name) ||
-            name.starts_with("x-sluice-") || is_of_connection(name, client)) {
+            name.starts_with("x-sluice-") || is_listed(name, of_connection)) {
             continue;
         }
         headers.add(field, value);
@@ -71,11 +84,16 @@ net::HttpHeaders request_headers_for(const net::HttpHeaders& client, const std::
 
 net::HttpHeaders answer_headers_from(const net::HttpHeaders& upstream, const std::string& pool,
                                      const std::string& request_id) {
-    net::HttpHeaders headers{{"x-request-id", request_id}, {"x-sluice-pool", pool}};
+    const std::string of_connection = connection_fields(upstream);
+    net::HttpHeaders headers;
+    headers.reserve(upstream.size() + 2);
+    headers.add("x-request-id", request_id);
+    headers.add("x-sluice-pool", pool);
+    std::string name;
     for (const auto& [field, value] : upstream) {
-        const std::string name = lower(field);
+        lower(field, name);
         if (!is_one_of(name, kHopByHop) && !is_one_of(name, kNotPassedBack) &&
-            !is_of_connection(name, upstream)) {
+            !is_listed(name, of_connection)) {
             headers.add(field, value);
         }
     }

@@ -99,12 +99,11 @@ std::string write_where(const record::RequestRow& row, std::string_view state,
 
 std::string where_json(const RequestReport& report, std::string_view state) {
     std::map<std::string, VersionManifest> manifests;
-    for (const LegReport& leg : report.legs) {
-        if (!leg.versions) continue;
-        const VersionManifest manifest = record::make_manifest(*leg.versions);
-        manifests.emplace(record::digest(manifest), manifest);
-    }
-    return write_where(row_of(report), state, {}, manifests);
+    const record::RequestRow row = row_of(report, [&](const auto& worker) {
+        const VersionManifest manifest = record::make_manifest(*worker);
+        return manifests.emplace(record::digest(manifest), manifest).first->first;
+    });
+    return write_where(row, state, {}, manifests);
 }
 
 std::string where_json(const record::RequestRow& answer,

@@ -23,8 +23,8 @@ namespace sluice::net {
 [[nodiscard]] constexpr bool is_token(std::string_view text) {
     constexpr std::string_view kOthers = "!#$%&'*+-.^_`|~";
     return !text.empty() && std::ranges::all_of(text, [&](char c) {
-        return (c >= '0' && c <= '9') || (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') ||
-               kOthers.find(c) != std::string_view::npos;
+        return (ascii_lower(c) >= 'a' && ascii_lower(c) <= 'z') || (c >= '0' && c <= '9') ||
+               c == '-' || kOthers.find(c) != std::string_view::npos;
     });
 }
 

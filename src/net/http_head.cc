@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdio>
 #include <ctime>
+#include <span>
 
 #include "net/ascii.h"
 
@@ -41,14 +42,9 @@ void append_status_line(std::string& out, int status) {
 void append_fields(std::string& out, const HttpHeaders& headers) {
     for (const auto& [name, value] : headers) {
         if (!is_token(name) || frames_the_message(name)) continue;
-        out += name;
-        out += ": ";
-        const std::size_t start = out.size();
-        out += value;
-        for (std::size_t i = start; i < out.size(); ++i) {
-            if (is_control(out[i]) && out[i] != '\t') out[i] = ' ';
-        }
-        out += "\r\n";
+        out.append(name).append(": ").append(value).append("\r\n");
+        const auto text = std::span(out).last(value.size() + 2).first(value.size());
+        std::ranges::replace_if(text, [](char c) { return is_control(c) && c != '\t'; }, ' ');
     }
 }
 

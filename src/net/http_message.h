@@ -20,6 +20,8 @@ public:
     /// The first value of `name`.
     [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const;
     void add(std::string name, std::string value);
+    /// Makes room for so many fields at once.
+    void reserve(std::size_t fields) { fields_.reserve(fields); }
     /// Replaces every value of `name`.
     void set(std::string_view name, std::string value);
 

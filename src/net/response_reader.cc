@@ -16,6 +16,7 @@ using BeastView = boost::beast::string_view;
 
 // See request_reader.cc.
 constexpr std::size_t kShortestChunkedBody = 5;
+constexpr std::size_t kUsualFields = 8;
 
 }  // namespace
 
@@ -25,6 +26,7 @@ public:
         skip(expect == Expect::kHeadOnly);
         header_limit(limits::kHeaderBytes);
         body_limit(boost::none);  // It is passed on, not collected.
+        headers.reserve(kUsualFields);
     }
 
     int status = 0;

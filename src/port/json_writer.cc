@@ -3,6 +3,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 namespace sluice::port {
 namespace {
@@ -22,6 +23,26 @@ void append_number(std::string& out, T number) {
 
 bool plain(unsigned char byte) {
     return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+}
+
+/// Whether all eight bytes of `word` are plain: a byte's high bit below tells that it is not.
+bool all_plain(std::uint64_t word) {
+    constexpr std::uint64_t kOnes = 0x0101010101010101;
+    const auto has_zero = [](std::uint64_t bytes) { return (bytes - kOnes) & ~bytes; };
+    const std::uint64_t odd =
+        word | (word - 0x20 * kOnes) | has_zero(word ^ '"' * kOnes) | has_zero(word ^ '\\' * kOnes);
+    return (odd & (0x80 * kOnes)) == 0;
+}
+
+/// How many bytes from the start need no escape. Most texts are short, and plain to their end.
+std::size_t plain_run(std::string_view text) {
+    std::size_t run = 0;
+    for (std::uint64_t word = 0; run + sizeof word <= text.size(); run += sizeof word) {
+        std::memcpy(&word, text.data() + run, sizeof word);
+        if (!all_plain(word)) break;
+    }
+    while (run < text.size() && plain(static_cast<unsigned char>(text[run]))) ++run;
+    return run;
 }
 
 void append_escaped(std::string& out, unsigned char byte) {
@@ -88,8 +109,7 @@ void JsonWriter::value(std::string_view text) {
     separate();
     out_ += '"';
     while (!text.empty()) {
-        std::size_t run = 0;
-        while (run < text.size() && plain(static_cast<unsigned char>(text[run]))) ++run;
+        const std::size_t run = plain_run(text);
         out_.append(text.substr(0, run));
         text.remove_prefix(run);
         if (text.empty()) break;

@@ -292,8 +292,10 @@ std::string conversation_key(const RequestOutline& outline, std::string_view hea
     if (!outline.prompt_cache_key.empty()) return named("cache", outline.prompt_cache_key);
     if (!outline.user.empty()) return named("user", outline.user);
     const Xxh128 tenant_digest = xxh3_128(std::as_bytes(std::span(tenant)));
-    return fmt::format("opening:{:016x}{:016x}", outline.opening.high ^ tenant_digest.high,
-                       outline.opening.low ^ tenant_digest.low);
+    std::string key = "opening:";
+    append_hex(key, outline.opening.high ^ tenant_digest.high);
+    append_hex(key, outline.opening.low ^ tenant_digest.low);
+    return key;
 }
 
 }  // namespace sluice::protocol
