@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "base/file_limit.h"
 #include "base/log.h"
 #include "checkpoint/gguf_file.h"
 #include "checkpoint/hyper_parameters.h"
@@ -97,6 +98,7 @@ void reload_plan(PlanService& service, const std::function<Result<traffic::Plan>
 }  // namespace
 
 Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& events) {
+    raise_file_limit();
     Preparers preparers;
     for (const NativePoolSetup& setup : options.native) {
         auto preparer = find_preparer(setup, preparers);
