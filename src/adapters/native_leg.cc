@@ -59,6 +59,8 @@ struct NativeLeg::State : std::enable_shared_from_this<NativeLeg::State> {
     /// Nothing is called from now on.
     void end() {
         over = true;
+        // The worker has nothing left to abort, and its connection serves the next request.
+        if (finished && call != nullptr) call->finish_unheard();
         call.reset();
     }
 
@@ -128,6 +130,7 @@ struct NativeLeg::State : std::enable_shared_from_this<NativeLeg::State> {
 
     void fail(const Error& error) {
         const auto self = shared_from_this();
+        call.reset();
         end();
         events.on_error(error, !any_frame);
     }

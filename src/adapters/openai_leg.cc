@@ -28,7 +28,7 @@ struct OpenAiLeg::State : std::enable_shared_from_this<OpenAiLeg::State> {
         : loop(event_loop), events(std::move(leg_events)), options(given) {}
 
     void start(net::HttpClient& client, std::string url, net::HttpHeaders headers,
-               std::string body) {
+               std::vector<net::SharedText> shared_body) {
         const auto with_self = [weak = weak_from_this()](auto work) {
             if (const auto self = weak.lock(); self && !self->over) work(*self);
         };
@@ -37,7 +37,7 @@ struct OpenAiLeg::State : std::enable_shared_from_this<OpenAiLeg::State> {
         call = client.start({.method = "POST",
                              .url = std::move(url),
                              .headers = std::move(headers),
-                             .body = std::move(body),
+                             .shared_body = std::move(shared_body),
                              .connect_time = options.connect_time,
                              .head_time = kNever,
                              .stall_time = kNever},
@@ -163,7 +163,8 @@ OpenAiLeg::~OpenAiLeg() { state_->end(); }
 
 std::unique_ptr<OpenAiLeg> OpenAiLeg::start(net::EventLoop& loop, net::HttpClient& client,
                                             std::string url, net::HttpHeaders headers,
-                                            std::string body, OpenAiLegEvents events,
+                                            std::vector<net::SharedText> body,
+                                            OpenAiLegEvents events,
                                             const OpenAiLegOptions& options) {
     auto state = std::make_shared<State>(loop, std::move(events), options);
     state->start(client, std::move(url), std::move(headers), std::move(body));

@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "net/event_loop.h"
@@ -54,7 +55,8 @@ public:
     [[nodiscard]] static std::unique_ptr<OpenAiLeg> start(net::EventLoop& loop,
                                                           net::HttpClient& client, std::string url,
                                                           net::HttpHeaders headers,
-                                                          std::string body, OpenAiLegEvents events,
+                                                          std::vector<net::SharedText> body,
+                                                          OpenAiLegEvents events,
                                                           const OpenAiLegOptions& options = {});
     ~OpenAiLeg();
     OpenAiLeg(const OpenAiLeg&) = delete;

@@ -59,11 +59,18 @@ routing::Load UpstreamRunner::load() const {
         .requests = 1, .prefill_tokens = report_.prompt_tokens, .kv_tokens = report_.prompt_tokens};
 }
 
-std::string UpstreamRunner::body_for_upstream() const {
+/// The client's own bytes, where they are: its exchange keeps them.
+std::vector<net::SharedText> UpstreamRunner::body_for_upstream() const {
     const std::string& own =
         options_.upstream_model.empty() ? options_.model : options_.upstream_model;
-    return protocol::upstream_body(request_.body(), request_.outline,
-                                   {.model = own, .include_usage = adds_usage_});
+    std::vector<net::SharedText> pieces;
+    for (protocol::UpstreamBodyPart& part : protocol::upstream_body(
+             request_.body(), request_.outline, {.model = own, .include_usage = adds_usage_})) {
+        pieces.push_back(part.put_in.empty()
+                             ? net::SharedText{.text = part.kept, .owner = request_.exchange}
+                             : net::SharedText::own(std::move(part.put_in)));
+    }
+    return pieces;
 }
 
 std::expected<void, LegRunner::NoStart> UpstreamRunner::start(const Assignment& assignment) {

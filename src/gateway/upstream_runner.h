@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "adapters/openai_leg.h"
 #include "gateway/leg_runner.h"
@@ -36,7 +37,7 @@ private:
         std::string body;
     };
 
-    [[nodiscard]] std::string body_for_upstream() const;
+    [[nodiscard]] std::vector<net::SharedText> body_for_upstream() const;
     void on_stream(const net::HttpHeaders& headers);
     void on_event(const net::SseCutter::Piece& piece);
     void on_pause();

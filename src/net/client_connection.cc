@@ -134,19 +134,23 @@ void ClientConnection::serve(std::weak_ptr<ConnectionUser> user) {
 
 void ClientConnection::rest_in(const std::shared_ptr<ConnectionPool>& pool) {
     user_.reset();
+    const auto done = std::move(owned_user_);
     clear_deadline();
     pool_ = pool;
     pool->put(origin_, std::static_pointer_cast<ClientConnection>(shared_from_this()));
 }
 
-void ClientConnection::send(std::string&& head, std::string&& body) {
-    output_.add(std::string_view(head));
+void ClientConnection::send(std::string_view head, std::string&& body,
+                            std::vector<SharedText>&& shared_body) {
+    output_.add(head);
     output_.move_in(std::move(body));
+    for (SharedText& piece : shared_body) output_.share(std::move(piece));
     flush_later();
 }
 
 void ClientConnection::drop() noexcept {
     user_.reset();
+    const auto done = std::move(owned_user_);
     close();
 }
 

@@ -82,9 +82,11 @@ public:
     /// The answer is complete: waits in `pool` for the next call.
     void rest_in(const std::shared_ptr<ConnectionPool>& pool);
 
-    void send(std::string&& head, std::string&& body);
+    void send(std::string_view head, std::string&& body, std::vector<SharedText>&& shared_body);
     [[nodiscard]] bool sent_all() const { return output_.empty() && !output_broken_; }
     void set_time(std::chrono::milliseconds limit) { set_deadline(limit); }
+    /// Keeps its user alive until the answer is complete.
+    void own_user(std::shared_ptr<ConnectionUser> user) { owned_user_ = std::move(user); }
     void drop() noexcept;
 
 private:
@@ -105,6 +107,7 @@ private:
     const std::shared_ptr<const TlsTrust> trust_;
     bool output_broken_ = false;
     std::weak_ptr<ConnectionUser> user_;
+    std::shared_ptr<ConnectionUser> owned_user_;
     std::weak_ptr<ConnectionPool> pool_;  ///< Where it is idle; empty while it serves a call.
 };
 

@@ -7,6 +7,12 @@
 #include "net/loop_impl.h"
 
 namespace sluice::net {
+namespace {
+
+/// Connections that wait for the end of a pass, at most.
+constexpr std::size_t kPassMembers = 16;
+
+}  // namespace
 
 LoopMember::LoopMember(EventLoop::Impl& loop) : loop_(&loop), next_(loop.members) {
     if (next_ != nullptr) next_->previous_ = this;
@@ -25,22 +31,33 @@ void LoopMember::leave() {
 EventLoop::Impl::Impl() : scratch(kScratchBytes), work(context.get_executor()) {}
 
 void EventLoop::Impl::post(std::function<void()> task) {
+    // Strictly: before `run` any thread may post, and the turn is none of its business.
+    const bool own_turn = thread.load() == std::this_thread::get_id() && turn_takes_posts;
     {
         const std::lock_guard lock(mutex);
         posted.push_back(std::move(task));
+        if (own_turn) {
+            turn_has_posts = true;
+            return;
+        }
         if (std::exchange(wake_pending, true)) return;
     }
-    asio::post(context, [this] { run_posted(); });
+    asio::post(context, [this] {
+        {
+            const std::lock_guard lock(mutex);
+            wake_pending = false;
+        }
+        const Turn turn(*this);
+        turn_has_posts = true;
+    });
 }
 
-void EventLoop::Impl::run_posted() {
+void EventLoop::Impl::run_posted() noexcept {
     std::vector<std::function<void()>> batch;
     {
         const std::lock_guard lock(mutex);
         batch.swap(posted);
-        wake_pending = false;
     }
-    const Turn turn(*this);
     for (auto& task : batch) {
         if (stopped) return;
         guarded(task);
@@ -58,24 +75,24 @@ bool EventLoop::Impl::in_loop_thread() const {
     return owner == std::thread::id() || owner == std::this_thread::get_id();
 }
 
-void EventLoop::Impl::at_end_of_turn(std::shared_ptr<TurnEnd> member) {
-    if (turn_depth > 0) {
-        turn_end.push_back(std::move(member));
-        return;
-    }
-    asio::post(context, [this, member = std::move(member)] {
-        const Turn turn(*this);
-        member->end_of_turn();
-    });
+void EventLoop::Impl::at_end_of_pass(std::shared_ptr<PassEnd> member) {
+    pass_end.push_back(std::move(member));
+    // Asio runs it behind everything that is ready now.
+    if (pass_end.size() == 1) asio::post(context, [this] { finish_pass(); });
 }
 
 void EventLoop::Impl::finish_turn() noexcept {
-    // By index: a member may ask for another call, which then belongs to this turn too.
-    for (std::size_t i = 0; i < turn_end.size(); ++i) {
-        const auto member = std::move(turn_end[i]);
-        member->end_of_turn();
-    }
-    turn_end.clear();
+    turn_takes_posts = false;
+    if (std::exchange(turn_has_posts, false)) run_posted();
+    // The first must not wait for too many others.
+    if (pass_end.size() >= kPassMembers) finish_pass();
+}
+
+void EventLoop::Impl::finish_pass() noexcept {
+    const Turn turn(*this);
+    std::vector<std::shared_ptr<PassEnd>> members;
+    members.swap(pass_end);
+    for (const auto& member : members) member->end_of_pass();
 }
 
 void EventLoop::Impl::shut_down() noexcept {
@@ -85,6 +102,7 @@ void EventLoop::Impl::shut_down() noexcept {
         member->loop_ends();
     }
     signals.clear();
+    pass_end.clear();
     std::vector<std::function<void()>> dropped;
     const std::lock_guard lock(mutex);
     wake_pending = true;  // Nobody will run what is posted from now on.
@@ -147,12 +165,14 @@ EventLoop::~EventLoop() {
 void EventLoop::run() {
     impl_->thread = std::this_thread::get_id();
     impl_->context.run();
+    impl_->finish_pass();
     impl_->thread = std::thread::id();
 }
 
 void EventLoop::run_for(std::chrono::nanoseconds duration) {
     impl_->thread = std::this_thread::get_id();
     impl_->context.run_for(duration);
+    impl_->finish_pass();
     impl_->thread = std::thread::id();
 }
 

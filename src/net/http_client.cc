@@ -14,7 +14,16 @@
 namespace sluice::net {
 namespace {
 
+/// How long the end of an answer may take that nobody waits for.
+constexpr std::chrono::milliseconds kUnheardTime{1'000};
+
 using Resolver = asio::ip::basic_resolver<Tcp, Executor>;
+
+std::size_t body_bytes(const ClientRequest& request) {
+    std::size_t bytes = request.body.size();
+    for (const SharedText& piece : request.shared_body) bytes += piece.text.size();
+    return bytes;
+}
 
 std::string request_head(const ClientRequest& request, const Url& url) {
     std::string out;
@@ -22,9 +31,10 @@ std::string request_head(const ClientRequest& request, const Url& url) {
     out.append(request.method).append(" ").append(url.target).append(" HTTP/1.1\r\n");
     if (!request.headers.find("host")) out.append("Host: ").append(url.authority).append("\r\n");
     append_fields(out, request.headers);
-    const bool has_length = !request.body.empty() || request.method == "POST" ||
-                            request.method == "PUT" || request.method == "PATCH";
-    if (has_length) out += "Content-Length: " + std::to_string(request.body.size()) + "\r\n";
+    const std::size_t bytes = body_bytes(request);
+    const bool has_length = bytes > 0 || request.method == "POST" || request.method == "PUT" ||
+                            request.method == "PATCH";
+    if (has_length) out += "Content-Length: " + std::to_string(bytes) + "\r\n";
     return out += "\r\n";
 }
 
@@ -65,6 +75,13 @@ public:
         reused_ = true;
         connection_->serve(weak_from_this());
         send_request();
+    }
+
+    void finish_unheard() {
+        if (phase_ != Phase::kBody) return cancel();
+        unheard_ = true;
+        connection_->set_time(kUnheardTime);
+        connection_->own_user(shared_from_this());
     }
 
     /// Nothing is called from now on.
@@ -169,7 +186,8 @@ private:
         const bool may_repeat = reused_ && idempotent_;
         std::string head = request_head(request_, url_);
         std::string body = may_repeat ? request_.body : std::move(request_.body);
-        connection_->send(std::move(head), std::move(body));
+        auto shared = may_repeat ? request_.shared_body : std::move(request_.shared_body);
+        connection_->send(head, std::move(body), std::move(shared));
     }
 
     void input(std::string_view data) override {
@@ -204,6 +222,7 @@ private:
                 if (events_.on_head) events_.on_head(reader_->status(), reader_->headers());
                 return true;
             case ResponseReader::Step::kData:
+                if (unheard_) return true;
                 connection_->set_time(request_.stall_time);
                 if (events_.on_data) events_.on_data(reader_->data());
                 return true;
@@ -222,13 +241,13 @@ private:
             connection->drop();
         }
         const ClientEvents events = std::move(events_);
-        if (events.on_done) events.on_done();
+        if (events.on_done && !unheard_) events.on_done();
     }
 
     void fail(const Error& error) {
         cancel();
         const ClientEvents events = std::move(events_);
-        if (events.on_error) events.on_error(error);
+        if (events.on_error && !unheard_) events.on_error(error);
     }
 
     void deadline_passed() override {
@@ -271,6 +290,7 @@ private:
     Phase phase_ = Phase::kConnecting;
     bool idempotent_ = false;
     bool reused_ = false;
+    bool unheard_ = false;
 };
 
 class CallHandle final : public HttpCall {
@@ -278,6 +298,9 @@ public:
     explicit CallHandle(std::shared_ptr<Call> call) : call_(std::move(call)) {}
     ~CallHandle() override {
         if (call_ != nullptr) call_->cancel();
+    }
+    void finish_unheard() override {
+        if (const auto call = std::exchange(call_, nullptr)) call->finish_unheard();
     }
 
 private:

@@ -9,10 +9,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 #include "net/event_loop.h"
 #include "net/http_message.h"
+#include "net/shared_text.h"
 
 namespace sluice::net {
 
@@ -21,6 +23,8 @@ struct ClientRequest {
     std::string url{};  ///< "http://127.0.0.1:8080/v1/models", or https
     HttpHeaders headers{};
     std::string body{};
+    /// Follows `body`, piece by piece; each is let go of once the kernel has it.
+    std::vector<SharedText> shared_body{};
     std::chrono::milliseconds connect_time{2'000};  ///< The TLS handshake included.
     std::chrono::milliseconds head_time{30'000};    ///< Until the answer's head is there.
     std::chrono::milliseconds stall_time{60'000};   ///< Longest silence within the body.
@@ -38,6 +42,11 @@ struct ClientEvents {
 class HttpCall {
 public:
     virtual ~HttpCall() = default;
+
+    /// For who has read all that matters and need not wait for the end of the framing: nothing is
+    /// called any more, but the connection can be used again if that end comes soon. The handle is
+    /// of no more use.
+    virtual void finish_unheard() = 0;
 };
 
 class HttpClient {

@@ -4,8 +4,11 @@
 // include this.
 //
 // A turn is one call of the loop into our code: a socket became ready, a timer fired, posted work
-// runs. What a turn hands to a connection leaves in one kernel write when the turn ends, so many
-// events that one read brought cost one write.
+// runs. What it posts runs at its end; what that posts in its turn has to wait for the others.
+//
+// A pass is all turns that one look at the kernel brought. What they hand to connections leaves when
+// the pass ends, in one kernel write a connection: many events that one read brought cost one write,
+// and a peer of many connections is woken once for all of them.
 
 #define BOOST_ASIO_NO_DEPRECATED
 
@@ -66,13 +69,13 @@ private:
     LoopMember* next_ = nullptr;
 };
 
-/// Wants to be called when the present turn ends.
-class TurnEnd {
+/// Wants to be called when the present pass ends.
+class PassEnd {
 public:
-    virtual void end_of_turn() noexcept = 0;
+    virtual void end_of_pass() noexcept = 0;
 
 protected:
-    ~TurnEnd() = default;
+    ~PassEnd() = default;
 };
 
 struct EventLoop::Impl : std::enable_shared_from_this<EventLoop::Impl> {
@@ -85,8 +88,8 @@ struct EventLoop::Impl : std::enable_shared_from_this<EventLoop::Impl> {
     void stop();
     [[nodiscard]] bool in_loop_thread() const;
 
-    /// Loop thread: `member` is called when the present turn ends, or soon if there is none.
-    void at_end_of_turn(std::shared_ptr<TurnEnd> member);
+    /// Loop thread: `member` is called when the present pass ends, or soon if there is none.
+    void at_end_of_pass(std::shared_ptr<PassEnd> member);
 
     /// Detaches every member and drops all posted work.
     void shut_down() noexcept;
@@ -104,17 +107,20 @@ struct EventLoop::Impl : std::enable_shared_from_this<EventLoop::Impl> {
     }
     static void report(const char* what) noexcept;
 
-    void run_posted();
+    void run_posted() noexcept;
     void finish_turn() noexcept;
+    void finish_pass() noexcept;
 
     // Declared before the context, because what its destructor drops may still reach them.
     std::mutex mutex;
     std::vector<std::function<void()>> posted;  // guarded by mutex
-    bool wake_pending = false;                  // guarded by mutex
+    bool wake_pending = false;                  // guarded by mutex: a turn for them is on its way
     std::atomic<bool> stopped = false;
     std::atomic<std::thread::id> thread;
     int turn_depth = 0;
-    std::vector<std::shared_ptr<TurnEnd>> turn_end;
+    bool turn_takes_posts = false;  ///< What is posted now runs when the turn ends.
+    bool turn_has_posts = false;
+    std::vector<std::shared_ptr<PassEnd>> pass_end;
     LoopMember* members = nullptr;
     /// Where every socket of this loop reads to: no connection owns a read buffer.
     std::vector<char> scratch;
@@ -127,7 +133,9 @@ struct EventLoop::Impl : std::enable_shared_from_this<EventLoop::Impl> {
 /// Marks a turn for as long as it lives. Turns nest; the outermost one ends the turn.
 class Turn {
 public:
-    explicit Turn(EventLoop::Impl& loop) : loop_(loop) { ++loop_.turn_depth; }
+    explicit Turn(EventLoop::Impl& loop) : loop_(loop) {
+        if (loop_.turn_depth++ == 0) loop_.turn_takes_posts = true;
+    }
     ~Turn() {
         if (loop_.turn_depth == 1) loop_.finish_turn();
         --loop_.turn_depth;

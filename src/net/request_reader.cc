@@ -22,6 +22,9 @@ constexpr std::size_t kFreeBytesAChunk = 16;
 // chunked body has at least so many.
 constexpr std::size_t kShortestChunkedBody = 5;
 constexpr std::size_t kFirstBodyBytes = 64 * 1024;
+constexpr std::size_t kUsualFields = 8;
+// Room for so many times what has come is no memory yet, only addresses.
+constexpr std::size_t kReservedAhead = 64;
 
 std::optional<unsigned char> hex_digit(char c) {
     if (c >= '0' && c <= '9') return static_cast<unsigned char>(c - '0');
@@ -154,7 +157,8 @@ private:
         std::string& body = request_.body;
         const std::size_t needed = body.size() + data.size();
         if (needed > body.capacity()) {
-            const std::size_t step = std::max({needed, kFirstBodyBytes, 4 * body.size()});
+            const std::size_t step =
+                std::max({needed, kFirstBodyBytes, kReservedAhead * body.size()});
             const std::size_t size = announced == 0 ? std::max(needed, 2 * body.size())
                                                     : std::min(std::max(announced, needed), step);
             body.reserve(size + limits::kBodySlackBytes);
@@ -200,6 +204,7 @@ RequestReader::Status RequestReader::advance(std::string_view data, std::size_t&
         if (parser_ == nullptr) {
             if (data.substr(used) == "\r") break;  // Perhaps another empty line.
             parser_ = std::make_unique<Parser>(request_, limits_);
+            request_.headers.reserve(kUsualFields);
         }
         std::size_t consumed = 0;
         const Status status = step(data.substr(used), consumed);

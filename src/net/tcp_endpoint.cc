@@ -102,10 +102,10 @@ void TcpEndpoint::read_available() {
 void TcpEndpoint::flush_later() {
     if (flush_pending_ || watching_output_ || !is_open()) return;
     flush_pending_ = true;
-    loop()->at_end_of_turn(std::shared_ptr<TurnEnd>(shared_from_this(), this));
+    loop()->at_end_of_pass(std::shared_ptr<PassEnd>(shared_from_this(), this));
 }
 
-void TcpEndpoint::end_of_turn() noexcept {
+void TcpEndpoint::end_of_pass() noexcept {
     flush_pending_ = false;
     contained([&] { flush(); });
 }

@@ -1,7 +1,7 @@
 #pragma once
 
 // One TCP connection, as server and client both need it: input is read to the loop's common buffer
-// when it is there, output leaves at the end of the turn in one gathered write, one deadline guards
+// when it is there, output leaves at the end of the pass in one gathered write, one deadline guards
 // whatever is being waited for. `secure` puts TLS between this and the socket; nothing else changes.
 //
 // An endpoint is open until `close`; a closed one does nothing and calls nothing. An exception that
@@ -21,7 +21,7 @@
 namespace sluice::net {
 
 class TcpEndpoint : public LoopMember,
-                    public TurnEnd,
+                    public PassEnd,
                     public std::enable_shared_from_this<TcpEndpoint> {
 public:
     [[nodiscard]] bool is_open() const { return socket_.has_value(); }
@@ -56,7 +56,7 @@ protected:
     void secure(std::unique_ptr<TlsSession> session);
     /// Reads when there is something. To be called again when `input_room` was 0 and is no more.
     void watch_input();
-    /// What was added to `output` leaves at the end of this turn.
+    /// What was added to `output` leaves at the end of this pass.
     void flush_later();
     /// Hands the kernel what it takes, and reports by `on_output` or `on_output_error`.
     void flush();
@@ -79,7 +79,7 @@ private:
     static constexpr Clock::time_point kNever = Clock::time_point::max();
 
     void loop_ends() noexcept final;
-    void end_of_turn() noexcept final;
+    void end_of_pass() noexcept final;
     void readable(const SystemError& error);
     void read_available();
     [[nodiscard]] TlsSession::Step read_some(std::size_t room);

@@ -46,8 +46,8 @@ void edit_usage(Edits& edits, std::string_view body, const RequestOutline& outli
 
 }  // namespace
 
-std::string upstream_body(std::string_view body, const RequestOutline& outline,
-                          const UpstreamBodyEdits& edits) {
+std::vector<UpstreamBodyPart> upstream_body(std::string_view body, const RequestOutline& outline,
+                                            const UpstreamBodyEdits& edits) {
     Edits list;
     if (!edits.model.empty() && edits.model != outline.model)
         edit_model(list, outline, edits.model);
@@ -57,16 +57,16 @@ std::string upstream_body(std::string_view body, const RequestOutline& outline,
         list.replaced.push_back({{.begin = outline.after_brace}, std::move(list.new_fields)});
     }
     std::ranges::sort(list.replaced, {}, [](const Edit& edit) { return edit.where.begin; });
-    std::size_t size = body.size();
-    for (const Edit& edit : list.replaced) size += edit.with.size();
-    std::string out;
-    out.reserve(size);
+    std::vector<UpstreamBodyPart> parts;
+    parts.reserve(2 * list.replaced.size() + 1);
     std::size_t at = 0;
-    for (const Edit& edit : list.replaced) {
-        out.append(body.substr(at, edit.where.begin - at)).append(edit.with);
+    for (Edit& edit : list.replaced) {
+        parts.push_back({.kept = body.substr(at, edit.where.begin - at), .put_in = {}});
+        parts.push_back({.kept = {}, .put_in = std::move(edit.with)});
         at = edit.where.begin + edit.where.size;
     }
-    return out.append(body.substr(at));
+    parts.push_back({.kept = body.substr(at), .put_in = {}});
+    return parts;
 }
 
 }  // namespace sluice::protocol

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "protocol/request_outline.h"
 
@@ -15,8 +16,15 @@ struct UpstreamBodyEdits {
     bool include_usage = false;  ///< Asks for a usage chunk, if the client did not.
 };
 
-/// `outline` is `body`'s.
-[[nodiscard]] std::string upstream_body(std::string_view body, const RequestOutline& outline,
-                                        const UpstreamBodyEdits& edits);
+/// A piece of it.
+struct UpstreamBodyPart {
+    std::string_view kept;  ///< Of the client's body, where it stands; else empty.
+    std::string put_in;
+};
+
+/// What goes there, in order. `outline` is `body`'s.
+[[nodiscard]] std::vector<UpstreamBodyPart> upstream_body(std::string_view body,
+                                                          const RequestOutline& outline,
+                                                          const UpstreamBodyEdits& edits);
 
 }  // namespace sluice::protocol

@@ -2,8 +2,11 @@
 
 #include "gateway/upstream_pool.h"
 
+#include <linux/tcp.h>
+
 #include "base/request_class.h"
 #include "tests/gateway/gateway_fixture.h"
+#include "tests/net/support.h"
 #include "tests/support/scripted_upstream.h"
 
 namespace sluice::gateway {
@@ -173,6 +176,24 @@ TEST_F(UpstreamPoolTest, TheHeadDoesNotWaitForAnEvent) {
     const auto call = begin_send(reply, "POST", "/v1/chat/completions", body(kStream));
     run_until([&] { return reply.status == 200; });
     EXPECT_TRUE(reply.body.empty());
+}
+
+TEST_F(UpstreamPoolTest, EventsThatCameTogetherLeaveInOneWrite) {
+    std::string events;
+    for (int i = 0; i < 20; ++i) events += chat_event(R"({"content":"word"})");
+    open_one({streams({events + kDone})});
+    const net::testing::RawSocket client(gateway->port());
+    const std::string text = body(kStream);
+    client.send("POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nContent-Length: " +
+                std::to_string(text.size()) + "\r\n\r\n" + text);
+    run_until([&] { return !reports->all.empty(); });
+    EXPECT_EQ(last().completion_tokens, 20U);
+    // On the loopback a write is a segment.
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    ASSERT_EQ(getsockopt(client.fd(), IPPROTO_TCP, TCP_INFO, &info, &size), 0);
+    EXPECT_LE(info.tcpi_data_segs_in, 2U) << "the head, and all events";
+    EXPECT_GE(info.tcpi_data_segs_in, 1U);
 }
 
 TEST_F(UpstreamPoolTest, ConnectionsAreUsedAgain) {

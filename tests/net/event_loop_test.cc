@@ -3,6 +3,7 @@
 #include <csignal>
 #include <stdexcept>
 
+#include "net/loop_impl.h"
 #include "tests/net/support.h"
 
 namespace sluice::net {
@@ -39,6 +40,28 @@ TEST(EventLoopTest, WorkPostedByManyThreadsAllRuns) {
     }
     for (std::thread& poster : posters) poster.join();
     EXPECT_EQ(thread.call([&] { return count; }), 4000);
+}
+
+TEST(EventLoopTest, WhatATurnPostsRunsAtItsEndAndWhatThatPostsWaitsForTheOthers) {
+    LoopThread thread;
+    std::string order;
+    Signal done;
+    thread.call([&] {
+        EventLoop& loop = thread.loop();
+        loop.post([&] { order += 'b'; });
+        // Another connection's news, say: ready while this turn runs.
+        asio::post(loop.impl().context, [&] { order += 'd'; });
+        loop.post([&] {
+            order += 'c';
+            loop.post([&] {
+                order += 'e';
+                done.set();
+            });
+        });
+        order += 'a';
+    });
+    ASSERT_TRUE(done.wait());
+    EXPECT_EQ(thread.call([&] { return order; }), "abcde");
 }
 
 TEST(EventLoopTest, StopBeforeRunEndsRunAtOnce) {

@@ -1,5 +1,7 @@
 #include "net/http_client.h"
 
+#include <netinet/tcp.h>
+
 #include <stdexcept>
 
 #include "net/http_server.h"
@@ -45,6 +47,55 @@ TEST(HttpClientTest, ARequestArrivesAsItWasAsked) {
     EXPECT_EQ(answer.status, 200);
     EXPECT_EQ(answer.headers.find("content-type"), "text/plain; charset=utf-8");
     EXPECT_EQ(answer.body, "POST /v1/x?y=1 " + std::string(300'000, 'b'));
+}
+
+TEST(HttpClientTest, ASharedBodyIsSentFromWhereItIs) {
+    TestServer server([](const std::shared_ptr<HttpExchange>& exchange) {
+        exchange->respond(HttpResponse::text(200, exchange->request().body));
+    });
+    TestClient client;
+    const auto owner = std::make_shared<const std::string>(2'000'000, 's');
+    ClientRequest request{.method = "POST", .url = server.url(), .body = "{"};
+    request.shared_body.push_back({.text = *owner, .owner = owner});
+    request.shared_body.push_back(SharedText::own("}"));
+    EXPECT_EQ(client.fetch(std::move(request)).body, "{" + *owner + "}");
+    EXPECT_EQ(owner.use_count(), 1) << "nobody holds it any more";
+}
+
+/// This process's socket whose two ends are these ports.
+int find_socket(std::uint16_t local, std::uint16_t remote) {
+    for (int fd = 0; fd < 1024; ++fd) {
+        sockaddr_in here{};
+        sockaddr_in there{};
+        socklen_t size = sizeof here;
+        if (getsockname(fd, reinterpret_cast<sockaddr*>(&here), &size) != 0) continue;
+        size = sizeof there;
+        if (getpeername(fd, reinterpret_cast<sockaddr*>(&there), &size) != 0) continue;
+        if (ntohs(here.sin_port) == local && ntohs(there.sin_port) == remote) return fd;
+    }
+    return -1;
+}
+
+TEST(HttpClientTest, NeitherSideHoldsSmallWritesBack) {
+    Signal arrived;
+    std::shared_ptr<HttpExchange> kept;
+    TestServer server([&](std::shared_ptr<HttpExchange> exchange) {
+        kept = std::move(exchange);
+        arrived.set();
+    });
+    TestClient client;
+    const auto call = client.start({.url = server.url()});
+    ASSERT_TRUE(arrived.wait());
+    const std::string peer = server.thread().call([&] { return kept->request().peer; });
+    const auto port = static_cast<std::uint16_t>(std::stoi(peer.substr(peer.find(':') + 1)));
+    for (const int fd : {find_socket(port, server.port()), find_socket(server.port(), port)}) {
+        int on = 0;
+        socklen_t size = sizeof on;
+        ASSERT_EQ(getsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, &size), 0);
+        EXPECT_EQ(on, 1);
+    }
+    server.thread().call([&] { kept->respond(HttpResponse::text(200, "")); });
+    EXPECT_EQ(call->wait().status, 200);
 }
 
 TEST(HttpClientTest, ItsHeaderIsComplete) {
@@ -267,6 +318,40 @@ TEST(HttpClientTest, TheNextCallFromTheLastEventReusesTheConnection) {
     client.thread().call([&] {
         first.reset();
         second.reset();
+    });
+}
+
+TEST(HttpClientTest, WhoHasHeardEnoughLeavesTheConnectionForTheNextCall) {
+    std::vector<std::string> peers;
+    TestServer server([&](const std::shared_ptr<HttpExchange>& exchange) {
+        peers.push_back(exchange->request().peer);
+        exchange->begin_stream(200, {});
+        exchange->write("all that matters");
+        exchange->end_stream();
+    });
+    TestClient client;
+    for (int i = 0; i < 2; ++i) {
+        std::unique_ptr<HttpCall> call;
+        Signal heard;
+        client.thread().call([&] {
+            call = client.client().start(
+                {.url = server.url()},
+                {.on_head = {},
+                 .on_data =
+                     [&](std::string_view) {
+                         call->finish_unheard();
+                         call.reset();
+                         heard.set();
+                     },
+                 .on_done = [] { ADD_FAILURE(); },
+                 .on_error = [](const Error& error) { ADD_FAILURE() << error.to_string(); }});
+        });
+        ASSERT_TRUE(heard.wait());
+        client.thread().call([] {});  // The read that brought it is over.
+    }
+    server.thread().call([&] {
+        ASSERT_EQ(peers.size(), 2U);
+        EXPECT_EQ(peers[0], peers[1]);
     });
 }
 

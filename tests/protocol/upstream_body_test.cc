@@ -6,7 +6,14 @@ namespace sluice::protocol {
 namespace {
 
 std::string edited(const std::string& body, const UpstreamBodyEdits& edits) {
-    return upstream_body(body, *read_outline(body), edits);
+    std::string whole;
+    for (const UpstreamBodyPart& part : upstream_body(body, *read_outline(body), edits)) {
+        // What is kept is not copied.
+        EXPECT_TRUE(part.kept.empty() || (part.kept.data() >= body.data() &&
+                                          part.kept.data() < body.data() + body.size()));
+        whole.append(part.kept).append(part.put_in);
+    }
+    return whole;
 }
 
 TEST(UpstreamBodyTest, WithoutEditsEveryByteStays) {
