@@ -5,11 +5,13 @@
 #include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
+#include <chrono>
 #include <memory>
 #include <string>
 
 #include "app/admin_client.h"
 #include "app/command.h"
+#include "base/units.h"
 
 namespace sluice::app {
 namespace {
@@ -65,10 +67,11 @@ std::string plan_text(const json::object& status) {
             fmt::format("ROLLED BACK since {}: {}\n", shown(plan, "since"), shown(plan, "reason"));
     for (const json::value& value : rows(plan, "splits")) {
         const json::object& split = value.as_object();
-        text += fmt::format("  split {}: weight {}, {}; its lease ends in {} ms\n",
-                            shown(split, "pool"), shown(split, "weight"),
-                            split.at("open").as_bool() ? "open" : "closed",
-                            shown(split, "lease_left_ms"));
+        const std::chrono::milliseconds left(split.at("lease_left_ms").to_number<std::int64_t>());
+        text +=
+            fmt::format("  split {}: weight {}, {}; its lease ends in {}\n", shown(split, "pool"),
+                        shown(split, "weight"), split.at("open").as_bool() ? "open" : "closed",
+                        format_duration(std::chrono::floor<std::chrono::seconds>(left)));
     }
     for (const json::value& value : rows(plan, "shadows")) {
         const json::object& shadow = value.as_object();

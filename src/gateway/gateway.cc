@@ -303,7 +303,12 @@ void Gateway::serve_one(Pool& pool) {
 void Gateway::close_pool(Pool& pool, dispatch::PoolClosed::Running running) {
     std::vector<std::shared_ptr<Generation>> all;
     for (const auto& [unused, generation] : live_) all.push_back(generation);
-    for (const auto& generation : all) generation->pool_closed(pool.index(), running);
+    for (const auto& generation : all) {
+        // What can't be moved as it is finishes where it runs.
+        const bool stays = !generation->can_go_on_in(*stable_);
+        generation->pool_closed(pool.index(),
+                                stays ? dispatch::PoolClosed::Running::kFinish : running);
+    }
     serve_queue();
 }
 

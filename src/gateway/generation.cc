@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/log.h"
@@ -250,6 +251,16 @@ void Generation::worker_available() { advance(dispatch::WorkerAvailable{}); }
 
 void Generation::pool_closed(routing::PoolIndex pool, dispatch::PoolClosed::Running running) {
     advance(dispatch::PoolClosed{.pool = pool, .running = running});
+}
+
+bool Generation::can_go_on_in(const Pool& pool) const {
+    if (!progress_.must_resume()) return true;
+    const auto mine = legs_.empty() ? nullptr : legs_.back().versions;
+    if (recipe_ == nullptr || pool.recipe() != recipe_ || !mine) return false;
+    return std::ranges::any_of(pool.workers(), [&](const WorkerView& worker) {
+        return worker.versions && worker.versions->fingerprint == mine->fingerprint &&
+               worker.versions->numerics_id == mine->numerics_id;
+    });
 }
 
 void Generation::abandon() { advance(dispatch::Abandoned{}); }

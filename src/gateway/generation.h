@@ -60,6 +60,8 @@ public:
     void worker_available();
     /// The pool takes no more requests: what waits for it goes where the plan says now.
     void pool_closed(routing::PoolIndex pool, dispatch::PoolClosed::Running running);
+    /// Whether what it has so far could be continued by a worker of `pool`, bit for bit.
+    [[nodiscard]] bool can_go_on_in(const Pool& pool) const;
     /// The service stops.
     void abandon();
     /// Keeps the answer for the report. Before the first leg.

@@ -6,8 +6,9 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 
+import { collect, storyRequest } from './answers.mjs';
 import { guard, kNativePools, kPlan, shadow, split, startEngine, withPair } from './pair.mjs';
-import { runProgram, startService, temporaryFolder } from './service.mjs';
+import { clientOf, runProgram, startService, temporaryFolder } from './service.mjs';
 import { waitUntil } from './waiting.mjs';
 
 let stable;
@@ -73,6 +74,29 @@ test('a rollback outlives a kill, a changed file and a reload', async () => {
     assert.equal(error.code, 'unsupported');
     assert.equal(error.param, 'x-sluice-pool');
     assert.equal(await pair.dispatched('candidate'), 0);
+  });
+});
+
+test('evacuation moves a running answer to stable, and no token changes', async () => {
+  const faults = 'slow_step=50ms';
+  await withPair({ config: kPlan + split(1), stable, faults }, async (pair) => {
+    const story = () =>
+      clientOf(pair.url).chat.completions.create(storyRequest(7, 100, { stream: true }));
+    let begun = false;
+    const moved = collect(await story(), ({ text }) => (begun ||= text.length > 0));
+    await waitUntil('the answer has begun', () => begun);
+    assert.equal((await pair.sluice('ctl', 'rollback', '--evacuate')).code, 0);
+    const { text, finish } = await moved;
+    assert.equal(finish, 'length');
+    assert.equal(text, (await collect(await story())).text);
+    const rows = await waitUntil('both rows are written', async () => {
+      const all = await pair.records();
+      return all.length === 2 ? all : null;
+    });
+    assert.deepEqual(
+      rows.map(({ legs }) => legs.map(({ pool }) => pool)),
+      [['candidate', 'stable'], ['stable']],
+    );
   });
 });
 

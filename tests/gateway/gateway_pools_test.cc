@@ -41,6 +41,8 @@ TEST_F(GatewayTest, EveryRequestIsReportedOnceWithItsLegs) {
     EXPECT_EQ(report.status, 200);
     EXPECT_TRUE(report.ttft.has_value());
     EXPECT_EQ(report.tbt.count(), ids(text).size() - 1);
+    EXPECT_TRUE(report.mean_gap.has_value());
+    EXPECT_LE(*report.mean_gap, report.tbt.max() + std::chrono::microseconds(1));
     EXPECT_GE(report.recomputed_tokens, 3U);
     ASSERT_EQ(report.legs.size(), 2U);
     EXPECT_EQ(report.legs[0].tokens, 3U);

@@ -13,9 +13,9 @@ TEST(OutputCheckTest, TextThatWasToBeJsonIsInvalidIfItIsNone) {
 }
 
 TEST(OutputCheckTest, AToolIsCalledWithJson) {
-    EXPECT_TRUE(is_invalid(RequestKind::kTools,
-                           {.tool_calls = {{.name = "a", .arguments = "{}"},
-                                           {.name = "b", .arguments = R"({"x":)"}}}));
+    EXPECT_TRUE(
+        is_invalid(RequestKind::kTools, {.tool_calls = {{.name = "a", .arguments = "{}"},
+                                                        {.name = "b", .arguments = R"({"x":)"}}}));
     EXPECT_FALSE(
         is_invalid(RequestKind::kTools, {.tool_calls = {{.name = "a", .arguments = "{}"}}}));
     EXPECT_FALSE(is_invalid(RequestKind::kTools, {.text = "No tool was needed."}));

@@ -127,6 +127,20 @@ TEST_F(PlanServiceTest, EvacuationMovesRunningAnswersToStable) {
     EXPECT_EQ(candidate.gone, 1U);
 }
 
+TEST_F(PlanServiceTest, AnAnswerOfOtherWeightsIsNotEvacuated) {
+    candidate.weights = "others";
+    start(kSplit);
+    candidate.holding = true;
+    Reply reply;
+    const auto call = begin(reply, chat_request(R"(,"stream":true)"));
+    run_until([&] { return reply.body.find("content") != std::string::npos; });
+    ASSERT_EQ(admin("POST", "/admin/rollback?evacuate=true").status, 200);
+    candidate.release();
+    run_until([&] { return reply.done; });
+    EXPECT_THAT(reply.body, HasSubstr("[DONE]"));
+    EXPECT_TRUE(stable.answers.empty());
+}
+
 TEST_F(PlanServiceTest, OnlyRearmingBringsTheCandidateBack) {
     start(kSplit);
     EXPECT_EQ(admin("POST", "/admin/plan/rearm").status, 409);
@@ -170,6 +184,7 @@ TEST_F(PlanServiceTest, APinnedRequestReachesItsPoolUnlessThatWasRolledBack) {
     start(kSplit);
     EXPECT_EQ(pinned_chat("stable").pool(), "stable");
     EXPECT_EQ(pinned_chat("candidate").pool(), "candidate");
+    EXPECT_EQ(pinned_chat("nowhere").json().at("error").at("code"), "invalid_request");
     ASSERT_EQ(admin("POST", "/admin/rollback").status, 200);
     const Reply refused = pinned_chat("candidate");
     EXPECT_EQ(refused.status, 400);

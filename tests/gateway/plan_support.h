@@ -52,6 +52,7 @@ public:
 
     bool ready = true;
     std::uint32_t context = 1000;  ///< Tokens.
+    std::string weights = "f";     ///< Their fingerprint.
     bool holding = false;          ///< Streams get their head and a token, and no end.
     float logprob = -0.5F;
     std::vector<port::GenerateRequest> answers;  ///< Requests but those that only score.
@@ -69,7 +70,7 @@ private:
             return exchange->respond(net::HttpResponse::json(ready ? 200 : 503, to_json(report)));
         }
         if (path == "/server_info") {
-            port::ServerInfo info{.model = "Krill", .fingerprint = "f", .numerics_id = "n"};
+            port::ServerInfo info{.model = "Krill", .fingerprint = weights, .numerics_id = "n"};
             info.tokenizer_digest = "t";
             info.context_length = context;
             info.vocabulary = 4096;

@@ -36,6 +36,21 @@ RequestReport report() {
     return report;
 }
 
+TEST(RecordRowTest, AComparisonSaysWithWhomAndInWhat) {
+    const traffic::Comparison comparison{.differences = {"tokens"},
+                                         .first_difference = 3,
+                                         .logprob_delta = 0.5,
+                                         .ttft_delta = milliseconds(-2),
+                                         .tbt_delta = std::nullopt};
+    EXPECT_EQ(comparison_of(comparison, "stable"),
+              (record::Comparison{.pool = "stable",
+                                  .differences = {"tokens"},
+                                  .first_difference = 3,
+                                  .logprob_delta = 0.5,
+                                  .ttft_delta = milliseconds(-2),
+                                  .tbt_delta = std::nullopt}));
+}
+
 TEST(RecordRowTest, ARowSaysWhatTheReportSays) {
     const record::RequestRow row =
         row_of(report(), [](const auto& worker) { return "fp of " + worker->model; });

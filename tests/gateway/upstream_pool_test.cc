@@ -70,6 +70,22 @@ protected:
     std::uint32_t ready_wanted = 1;
 };
 
+TEST_F(UpstreamPoolTest, AnAnswerInOnePieceHasNoTimeBetweenTokens) {
+    open_one({answers(200, kBody)});
+    EXPECT_EQ(chat("").status, 200);
+    EXPECT_EQ(last().completion_tokens, 2U);
+    EXPECT_TRUE(last().ttft.has_value());
+    EXPECT_FALSE(last().mean_gap.has_value());
+}
+
+TEST_F(UpstreamPoolTest, TextThatWasToBeJsonAndIsNoneIsAnInvalidOutput) {
+    open_one({answers(200, kBody)});
+    const Reply reply = chat(R"(,"response_format":{"type":"json_object"})");
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.body, kBody) << "the client gets what there is";
+    EXPECT_EQ(last().outcome, Outcome::kInvalidOutput);
+}
+
 TEST_F(UpstreamPoolTest, AStreamPassesByteForByte) {
     const std::string stream = ": hello\n\n" + kHello + kUsage + kDone;
     open_one({streams({stream})});
