@@ -219,8 +219,7 @@ int bench_load(const BenchLoadOptions& given) {
     if (options.trace.empty() && !options.rate && options.concurrency == 0) options.concurrency = 1;
     auto prepared = prepare(options);
     if (!prepared) {
-        return fail(prepared.error().code() == ErrorCode::kIo ? kCannotStart : kWrongUse,
-                    prepared.error());
+        return fail(is_unreadable(prepared.error()) ? kCannotStart : kWrongUse, prepared.error());
     }
     std::ofstream rows;
     if (!options.output.empty()) {

@@ -49,6 +49,9 @@ int fail(ExitCode code, const Error& error);
 /// One line each.
 int fail(ExitCode code, const std::vector<Error>& errors);
 
+/// Whether a file is missing or can't be read, and not what it says is wrong.
+[[nodiscard]] bool is_unreadable(const Error& error);
+
 /// Writes to stdout.
 void print(std::string_view text);
 

@@ -73,6 +73,10 @@ int fail(ExitCode code, const std::vector<Error>& errors) {
     return code;
 }
 
+bool is_unreadable(const Error& error) {
+    return error.code() == ErrorCode::kIo || error.code() == ErrorCode::kNotFound;
+}
+
 void print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 }  // namespace sluice::app

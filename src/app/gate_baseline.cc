@@ -9,6 +9,8 @@
 #include "app/gate_ask.h"
 #include "app/gate_result.h"
 #include "app/text_file.h"
+#include "base/limits.h"
+#include "base/private_file.h"
 #include "gates/baseline.h"
 
 namespace sluice::app {
@@ -29,7 +31,7 @@ struct Options {
 Result<std::vector<gates::BaselineOutput>> outputs_of(
     const Options& options, const std::vector<gates::BaselinePrompt>& prompts, std::string& model) {
     if (!options.from.empty()) {
-        const auto text = read_text_file(options.from);
+        const auto text = read_small_file(options.from, limits::kGateFileBytes);
         if (!text) return std::unexpected(text.error());
         model = options.ask.api.model;
         return gates::parse_outputs(*text, options.from);
@@ -41,14 +43,14 @@ Result<std::vector<gates::BaselineOutput>> outputs_of(
 }
 
 int save(const Options& options) {
-    const auto text = read_text_file(options.prompts);
+    const auto text = read_small_file(options.prompts, limits::kGateFileBytes);
     if (!text) return fail(kCannotStart, text.error());
     const auto prompts = gates::parse_prompts(*text, options.prompts);
     if (!prompts) return fail(kWrongUse, prompts.error());
     gates::Baseline baseline{
         .name = options.name, .created = utc_now(), .model = {}, .versions = "{}", .rows = {}};
     if (!options.versions.empty()) {
-        const auto file = read_text_file(options.versions);
+        const auto file = read_small_file(options.versions, limits::kGateFileBytes);
         if (!file) return fail(kCannotStart, file.error());
         auto versions = gates::parse_versions(*file);
         if (!versions) return fail(kWrongUse, versions.error().within(options.versions));
@@ -68,7 +70,7 @@ int save(const Options& options) {
 }
 
 int compare(const Options& options) {
-    const auto text = read_text_file(options.baseline);
+    const auto text = read_small_file(options.baseline, limits::kGateFileBytes);
     if (!text) return fail(kCannotStart, text.error());
     const auto baseline = gates::parse_baseline(*text, options.baseline);
     if (!baseline) return fail(kWrongUse, baseline.error());

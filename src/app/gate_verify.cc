@@ -7,7 +7,8 @@
 #include "app/command.h"
 #include "app/gate_ask.h"
 #include "app/gate_result.h"
-#include "app/text_file.h"
+#include "base/limits.h"
+#include "base/private_file.h"
 
 namespace sluice::app {
 namespace {
@@ -37,7 +38,7 @@ constexpr std::string_view kPrompts = R"(
 /// The stored answers, or what the pool says to each prompt alone.
 Result<gates::Baseline> baseline_of(const Options& options, Asked& asked) {
     if (!options.baseline.empty()) {
-        const auto text = read_text_file(options.baseline);
+        const auto text = read_small_file(options.baseline, limits::kGateFileBytes);
         if (!text) return std::unexpected(text.error());
         return gates::parse_baseline(*text, options.baseline);
     }

@@ -7,10 +7,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/limits.h"
+#include "base/private_file.h"
 
 namespace sluice::app {
 namespace {
@@ -83,11 +82,9 @@ std::optional<pid_t> StateFolder::holder() const {
 }
 
 Result<ServiceState> StateFolder::read_state() const {
-    std::ifstream file(state_path());
-    if (!file) return std::unexpected(Error::not_found("no service is ready", state_path()));
-    std::ostringstream text;
-    text << file.rdbuf();
-    Result<ServiceState> state = parse_service_state(text.str());
+    const auto text = read_small_file(state_path(), limits::kServiceStateBytes);
+    if (!text) return std::unexpected(Error::not_found("no service is ready", state_path()));
+    Result<ServiceState> state = parse_service_state(*text);
     if (!state) return std::unexpected(state.error().within(state_path()));
     return state;
 }

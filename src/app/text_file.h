@@ -1,6 +1,6 @@
 #pragma once
 
-// Whole files, read and written.
+// Whole files that a command writes. Those it reads go through base/private_file.h, within a bound.
 
 #include <string>
 
@@ -8,7 +8,6 @@
 
 namespace sluice::app {
 
-[[nodiscard]] Result<std::string> read_text_file(const std::string& path);
 [[nodiscard]] Result<void> write_text_file(const std::string& path, const std::string& text);
 
 }  // namespace sluice::app

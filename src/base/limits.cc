@@ -113,6 +113,7 @@ constexpr auto kTable = std::to_array<Limit>({
     {"service.backlog", kChildBacklogBytes, "bytes", "nobody reads the log: lines are dropped"},
     {"service.start_time", kChildStartSeconds, "s", "process killed, and started again"},
     {"service.stop_time", kChildStopSeconds, "s", "process killed"},
+    {"service.state", kServiceStateBytes, "bytes", "no service is found"},
     {"service.log", kServiceLogBytes, "bytes", "the log starts anew, the old one stays as .1"},
     {"batch.line", kBatchLineBytes, "bytes", "the row fails, the run goes on"},
     {"batch.rows", kBatchRows, "count", "the run ends"},
@@ -121,7 +122,11 @@ constexpr auto kTable = std::to_array<Limit>({
     {"trace.tokens", kTraceTokens, "count", "trace or mix refused"},
     {"trace.time", kTraceMilliseconds, "ms", "trace refused, with its line"},
     {"trace.mix_shapes", kMixShapes, "count", "mix refused"},
+    {"trace.file", kTraceFileBytes, "bytes", "trace refused"},
     {"gate.baseline_rows", kBaselineRows, "count", "file refused, with its line"},
+    {"gate.file", kGateFileBytes, "bytes", "prompts, outputs, baselines: file refused"},
+    {"gate.owner_rows", kOwnerRows, "count", "file refused, with its line"},
+    {"gate.owner_text", kOwnerTextBytes, "bytes", "file refused, with its line"},
 });
 
 }  // namespace

@@ -118,6 +118,7 @@ inline constexpr std::size_t kChildLineBytes = 64 * 1024;
 inline constexpr std::size_t kChildBacklogBytes = 256 * 1024;
 inline constexpr std::int64_t kChildStartSeconds = 3'600;
 inline constexpr std::int64_t kChildStopSeconds = 40;
+inline constexpr std::size_t kServiceStateBytes = 1024 * 1024;
 inline constexpr std::size_t kServiceLogBytes = 64 * 1024 * 1024;
 
 // What a checkpoint may say its model is
@@ -139,7 +140,11 @@ inline constexpr std::size_t kTraceRequests = 4 * 1024 * 1024;
 inline constexpr std::size_t kTraceTokens = 16 * 1024 * 1024;
 inline constexpr std::size_t kTraceMilliseconds = 1'000'000'000'000;
 inline constexpr std::size_t kMixShapes = 256;
+inline constexpr std::size_t kTraceFileBytes = 1024UL * 1024 * 1024;
 inline constexpr std::size_t kBaselineRows = 65'536;
+inline constexpr std::size_t kGateFileBytes = 512UL * 1024 * 1024;
+inline constexpr std::size_t kOwnerRows = 1'024;
+inline constexpr std::size_t kOwnerTextBytes = 1'024;
 
 struct Limit {
     std::string_view name;  ///< "http.header"

@@ -38,7 +38,16 @@ Result<std::string> read_small_file(const std::string& path, std::size_t bytes_m
     const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file && errno == ENOENT) return std::unexpected(Error::not_found("no such file", path));
     if (!file) return std::unexpected(Error::io("cannot open the file", errno, path));
+    const auto too_long = [&] {
+        return std::unexpected(Error(ErrorCode::kOutOfRange,
+                                     fmt::format("holds more than {} bytes", bytes_max), path));
+    };
+    // What says its length is refused unread; a pipe or a device doesn't say.
+    struct stat at{};
+    const bool sized = ::fstat(file.get(), &at) == 0 && S_ISREG(at.st_mode);
+    if (sized && static_cast<std::uint64_t>(at.st_size) > bytes_max) return too_long();
     std::string text;
+    if (sized) text.reserve(static_cast<std::size_t>(at.st_size));
     std::array<char, 16 * 1024> piece;
     while (text.size() <= bytes_max) {
         const ssize_t count = ::read(file.get(), piece.data(), piece.size());
@@ -47,8 +56,7 @@ Result<std::string> read_small_file(const std::string& path, std::size_t bytes_m
         if (count == 0) return text;
         text.append(piece.data(), static_cast<std::size_t>(count));
     }
-    return std::unexpected(
-        Error(ErrorCode::kOutOfRange, fmt::format("holds more than {} bytes", bytes_max), path));
+    return too_long();
 }
 
 Result<void> write_private_file(const std::string& name, std::string_view text) {

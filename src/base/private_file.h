@@ -1,7 +1,7 @@
 #pragma once
 
-// Small files that hold secrets or their digests: read whole within a bound, replaced at once, and
-// open to their owner alone.
+// Files that are read whole, within a bound; and small ones that hold secrets or their digests, which
+// are replaced at once and open to their owner alone.
 
 #include <cstddef>
 #include <string>

@@ -128,4 +128,8 @@ std::string to_string(const HostPort& address) {
     return fmt::format("{}{}{}:{}", v6 ? "[" : "", address.host, v6 ? "]" : "", address.port);
 }
 
+bool is_loopback(std::string_view host) {
+    return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
+}
+
 }  // namespace sluice

@@ -30,5 +30,7 @@ struct HostPort {
 /// "host:port" or "[v6]:port". Port 0 is allowed: it takes a free one.
 [[nodiscard]] Result<HostPort> parse_host_port(std::string_view text);
 [[nodiscard]] std::string to_string(const HostPort& address);
+/// Whether only this machine can reach a socket that listens on `host`.
+[[nodiscard]] bool is_loopback(std::string_view host);
 
 }  // namespace sluice

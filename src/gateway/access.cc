@@ -69,10 +69,6 @@ std::expected<Caller, ApiError> Access::admin(const net::HttpRequest& request) c
     return caller_of(*key);
 }
 
-bool is_loopback(const std::string& host) {
-    return host == "localhost" || host == "::1" || host == "[::1]" || host.starts_with("127.");
-}
-
 Result<AccessRules> access_rules(const HostPort& listen, const HostPort& admin, bool open,
                                  const KeyRing& keys) {
     const bool exposed = !is_loopback(listen.host);

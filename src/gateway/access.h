@@ -50,9 +50,6 @@ private:
     KeyRing keys_;
 };
 
-/// Whether only this machine can reach a socket that listens on `host`.
-[[nodiscard]] bool is_loopback(const std::string& host);
-
 /// Whether the service may be started like this; the error says what to change.
 [[nodiscard]] Result<AccessRules> access_rules(const HostPort& listen, const HostPort& admin,
                                                bool open, const KeyRing& keys);

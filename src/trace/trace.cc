@@ -5,13 +5,11 @@
 #include <algorithm>
 #include <boost/json/monotonic_resource.hpp>
 #include <boost/json/parse.hpp>
-#include <cerrno>
-#include <fstream>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "base/limits.h"
+#include "base/private_file.h"
 #include "trace/read_number.h"
 
 namespace sluice::trace {
@@ -189,13 +187,9 @@ Result<Trace> parse_trace(std::string_view text, std::string name) {
 }
 
 Result<Trace> read_trace(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return std::unexpected(Error::io("cannot open the trace", errno, path));
-    std::ostringstream text;
-    text << file.rdbuf();
-    if (file.bad() || text.bad())
-        return std::unexpected(Error::io("cannot read the trace", errno, path));
-    return parse_trace(text.view(), path);
+    const auto text = read_small_file(path, limits::kTraceFileBytes);
+    if (!text) return std::unexpected(text.error());
+    return parse_trace(*text, path);
 }
 
 }  // namespace sluice::trace

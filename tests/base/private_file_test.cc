@@ -57,6 +57,10 @@ TEST_F(PrivateFileTest, ItsVersionChangesWithEachWriting) {
     EXPECT_NE(file_version(path("f")), first);
 }
 
+TEST_F(PrivateFileTest, AnEndlessFileIsReadNoFurtherThanTheBound) {
+    EXPECT_EQ(read_small_file("/dev/zero", 1'000'000).error().code(), ErrorCode::kOutOfRange);
+}
+
 TEST_F(PrivateFileTest, ChangesUnderTheLockAreNotLost) {
     ASSERT_TRUE(write_private_file(path("f"), "0"));
     const auto add = [&] {

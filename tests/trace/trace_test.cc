@@ -1,7 +1,10 @@
 #include "trace/trace.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "base/limits.h"
+#include "base/unique_fd.h"
 #include "tests/places.h"
 
 namespace sluice::trace {
@@ -79,10 +82,18 @@ TEST(TraceTest, AMistakeIsNamedWithItsLine) {
               "t:2.GeneratedTokens: must be a whole number");
 }
 
+TEST(TraceTest, AFileBeyondTheLimitIsRefusedUnread) {
+    std::string path = testing::TempDir() + "sluice-XXXXXX";
+    const UniqueFd file(::mkstemp(path.data()));
+    ASSERT_EQ(::ftruncate(file.get(), static_cast<off_t>(limits::kTraceFileBytes) + 1), 0);
+    EXPECT_EQ(read_trace(path).error().code(), ErrorCode::kOutOfRange);
+    ::unlink(path.c_str());
+}
+
 TEST(TraceTest, AFileThatIsNotThereIsNamed) {
     const auto trace = read_trace("/nowhere/trace.jsonl");
     ASSERT_FALSE(trace);
-    EXPECT_EQ(trace.error().code(), ErrorCode::kIo);
+    EXPECT_EQ(trace.error().code(), ErrorCode::kNotFound);
     EXPECT_EQ(trace.error().place(), "/nowhere/trace.jsonl");
 }
 
