@@ -19,7 +19,6 @@ TEST(MappedFileTest, ShowsTheBytesOfTheFile) {
     const Result<MappedFile> file = MappedFile::open(path);
     ASSERT_TRUE(file.has_value()) << file.error().to_string();
     EXPECT_TRUE(std::ranges::equal(file->bytes(), bytes_of("hello")));
-    std::filesystem::remove(path);
 }
 
 TEST(MappedFileTest, BytesStayWhereTheyAreWhenTheFileMovesOrIsRemoved) {
@@ -27,7 +26,7 @@ TEST(MappedFileTest, BytesStayWhereTheyAreWhenTheFileMovesOrIsRemoved) {
     Result<MappedFile> opened = MappedFile::open(path);
     ASSERT_TRUE(opened.has_value());
     const std::byte* const address = opened->bytes().data();
-    std::filesystem::remove(path);
+    std::filesystem::remove(path.path());
 
     MappedFile constructed = std::move(*opened);
     MappedFile assigned;
@@ -43,7 +42,6 @@ TEST(MappedFileTest, AnEmptyFileHasNoBytes) {
     const Result<MappedFile> file = MappedFile::open(path);
     ASSERT_TRUE(file.has_value());
     EXPECT_TRUE(file->bytes().empty());
-    std::filesystem::remove(path);
 }
 
 TEST(MappedFileTest, AMissingFileIsNotFoundAndNamed) {
@@ -60,10 +58,9 @@ TEST(MappedFileTest, AFolderAndAPipeAreRefusedWithoutWaiting) {
     EXPECT_EQ(of_folder.error().code(), ErrorCode::kInvalid);
 
     const auto pipe = test::write_temporary("pipe", {});
-    std::filesystem::remove(pipe);
-    ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+    std::filesystem::remove(pipe.path());
+    ASSERT_EQ(::mkfifo(pipe.path().c_str(), 0600), 0);
     EXPECT_FALSE(MappedFile::open(pipe).has_value());
-    std::filesystem::remove(pipe);
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ std::shared_ptr<const Model> model(const std::string& file) {
     return entry;
 }
 
-std::filesystem::path file_without(std::string_view prefix, const std::string& name) {
+test::TemporaryFile file_without(std::string_view prefix, const std::string& name) {
     const auto file = checkpoint::GgufFile::open(test::krill_file("krill-q8_0.gguf"));
     EXPECT_TRUE(file.has_value());
     test::GgufBuilder builder;

@@ -29,7 +29,8 @@ struct Reference {
 [[nodiscard]] std::shared_ptr<const Model> model(const std::string& file);
 
 /// Krill in q8_0 without the tensors whose names start with `prefix`, as a temporary file.
-[[nodiscard]] std::filesystem::path file_without(std::string_view prefix, const std::string& name);
+[[nodiscard]] sluice::test::TemporaryFile file_without(std::string_view prefix,
+                                                       const std::string& name);
 
 /// Krill in q8_0 without its MTP head.
 [[nodiscard]] std::shared_ptr<const Model> headless_model();

@@ -225,16 +225,21 @@ std::vector<std::byte> widened_to_f32(const checkpoint::GgufFile& file) {
     return builder.build();
 }
 
-std::filesystem::path write_temporary(std::string_view name, std::span<const std::byte> bytes) {
+TemporaryFile::~TemporaryFile() {
+    std::error_code ignored;
+    if (!path_.empty()) std::filesystem::remove(path_, ignored);
+}
+
+TemporaryFile write_temporary(std::string_view name, std::span<const std::byte> bytes) {
     static std::atomic<int> count = 0;
-    const auto path = std::filesystem::temp_directory_path() /
-                      ("sluice-test-" + std::to_string(::getpid()) + "-" + std::to_string(count++) +
-                       "-" + std::string(name));
-    std::ofstream out(path, std::ios::binary);
+    TemporaryFile file(std::filesystem::temp_directory_path() /
+                       ("sluice-test-" + std::to_string(::getpid()) + "-" +
+                        std::to_string(count++) + "-" + std::string(name)));
+    std::ofstream out(file.path(), std::ios::binary);
     out.write(reinterpret_cast<const char*>(bytes.data()),
               static_cast<std::streamsize>(bytes.size()));
-    if (!out.flush()) throw std::runtime_error("cannot write " + path.string());
-    return path;
+    if (!out.flush()) throw std::runtime_error("cannot write " + file.path().string());
+    return file;
 }
 
 std::filesystem::path krill_file(std::string_view name) {

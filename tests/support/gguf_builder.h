@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "checkpoint/gguf_file.h"
@@ -99,9 +100,27 @@ private:
 /// Elements of a tensor of type f32, f16, bf16 or q8_0 as f32.
 [[nodiscard]] std::vector<float> widened(const checkpoint::TensorView& tensor);
 
-/// Writes to a new file in the test's temporary folder and answers its path.
-[[nodiscard]] std::filesystem::path write_temporary(std::string_view name,
-                                                    std::span<const std::byte> bytes);
+/// A file of a test's own, which ends with its scope. What is mapped of it stays.
+class TemporaryFile {
+public:
+    TemporaryFile(TemporaryFile&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+    TemporaryFile& operator=(TemporaryFile&&) = delete;
+    ~TemporaryFile();
+
+    // NOLINTNEXTLINE(google-explicit-constructor): it stands wherever its path may.
+    operator const std::filesystem::path&() const { return path_; }
+    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+private:
+    friend TemporaryFile write_temporary(std::string_view name, std::span<const std::byte> bytes);
+    explicit TemporaryFile(std::filesystem::path path) : path_(std::move(path)) {}
+
+    std::filesystem::path path_;
+};
+
+/// Writes to a new file in the test's temporary folder.
+[[nodiscard]] TemporaryFile write_temporary(std::string_view name,
+                                            std::span<const std::byte> bytes);
 
 /// models/krill/NAME in the source tree, for example "krill-f16.gguf".
 [[nodiscard]] std::filesystem::path krill_file(std::string_view name);

@@ -219,7 +219,7 @@ TEST(WorkerServerLifeTest, AServerThatEndsInTheMiddleCutsItsStreams) {
     EXPECT_TRUE(got.frames.empty() || !got.frames.back().finish_reason.has_value());
 }
 
-std::filesystem::path tiny_file() {
+test::TemporaryFile tiny_file() {
     return test::write_temporary(
         "process-tiny.gguf",
         test::random_model(test::tiny_hyper_parameters(), checkpoint::DataType::kF32, 5));
@@ -229,7 +229,8 @@ TEST(EngineProcessTest, ItListensLoadsAnswersAndStopsOnASignal) {
     Signal ready;
     std::uint16_t port = 0;
     WorkerOptions options;
-    options.model = tiny_file();
+    const auto model = tiny_file();
+    options.model = model.path();
     options.engine.pool_tokens = 1024;
     options.on_ready = [&](std::uint16_t bound, const port::ServerInfo& info) {
         EXPECT_EQ(info.model, "Tiny");
@@ -253,7 +254,8 @@ TEST(EngineProcessTest, ItListensLoadsAnswersAndStopsOnASignal) {
 TEST(EngineProcessTest, WhatKeepsItFromStartingIsAnError) {
     net::testing::RawListener taken;
     WorkerOptions options;
-    options.model = tiny_file();
+    const auto model = tiny_file();
+    options.model = model.path();
     options.port = taken.port();
     const auto busy = run_worker(options);
     ASSERT_FALSE(busy.has_value());
