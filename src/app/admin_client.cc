@@ -6,12 +6,10 @@
 #include <boost/json/parse.hpp>
 #include <boost/json/value.hpp>
 #include <cstdlib>
-#include <optional>
 #include <utility>
 
 #include "app/command.h"
 #include "app/state_folder.h"
-#include "base/limits.h"
 #include "net/url.h"
 
 namespace sluice::app {
@@ -21,47 +19,13 @@ namespace json = boost::json;
 
 constexpr std::string_view kDefaultUrl = "http://127.0.0.1:8081";
 
-struct Answer {
-    int status = 0;
-    std::string body;
-};
-
-using Sink = std::function<void(std::string_view)>;
-
-/// The body of a 2xx answer goes to `sink` if there is one.
-Result<Answer> call(net::ClientRequest request, const Sink& sink) {
-    net::EventLoop loop;
-    net::HttpClient client(loop);
-    Answer answer;
-    std::optional<Error> failure;
-    const auto end = [&](std::optional<Error> error) {
-        failure = std::move(error);
-        loop.stop();
-    };
-    const auto running = client.start(
-        std::move(request),
-        {.on_head = [&](int status, const net::HttpHeaders&) { answer.status = status; },
-         .on_data =
-             [&](std::string_view data) {
-                 if (sink && answer.status / 100 == 2) return sink(data);
-                 answer.body += data;
-                 if (answer.body.size() > limits::kAdminAnswerBytes)
-                     end(Error::invalid("the answer is too long"));
-             },
-         .on_done = [&] { end(std::nullopt); },
-         .on_error = [&](const Error& error) { end(error); }});
-    loop.run();
-    if (failure) return std::unexpected(std::move(*failure));
-    return answer;
-}
-
 std::string text_at(const json::value& value, std::string_view path) {
     boost::system::error_code error;
     const json::value* const found = value.find_pointer(path, error);
     return found != nullptr && found->is_string() ? std::string(found->get_string()) : "";
 }
 
-Error refusal(const std::string& url, const Answer& answer) {
+Error refusal(const std::string& url, const HttpAnswer& answer) {
     boost::system::error_code error;
     const json::value body = json::parse(answer.body, error);
     std::string message = error ? "" : text_at(body, "/error/message");
@@ -70,19 +34,17 @@ Error refusal(const std::string& url, const Answer& answer) {
             error ? "" : text_at(body, "/error/param")};
 }
 
-}  // namespace
-
-namespace {
-
 Result<std::string> checked_call(const AdminOptions& options, net::ClientRequest request,
-                                 const Sink& sink) {
+                                 const BodySink& sink) {
     const Result<std::string> url = admin_url(options);
     if (!url) return std::unexpected(url.error());
     request.url = *url + request.url;
     // Not a flag: those are for everybody to see in the list of processes.
     if (const char* const key = std::getenv("SLUICE_ADMIN_KEY"); key != nullptr && *key != '\0')
         request.headers.set("Authorization", std::string("Bearer ") + key);
-    Result<Answer> answer = call(std::move(request), sink);
+    net::EventLoop loop;
+    net::HttpClient client(loop);
+    Result<HttpAnswer> answer = fetch(loop, client, std::move(request), sink);
     if (!answer) {
         return std::unexpected(
             Error(ErrorCode::kUnavailable,
@@ -125,7 +87,7 @@ Result<std::string> call_admin(const AdminOptions& options, net::ClientRequest r
 }
 
 Result<void> stream_admin(const AdminOptions& options, net::ClientRequest request,
-                          const Sink& sink) {
+                          const BodySink& sink) {
     const auto body = checked_call(options, std::move(request), sink);
     if (!body) return std::unexpected(body.error());
     return {};

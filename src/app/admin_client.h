@@ -2,12 +2,10 @@
 
 // How `sluice ctl` talks to a running gateway: one call to its admin address, one answer.
 
-#include <functional>
 #include <string>
-#include <string_view>
 
+#include "app/http_call.h"
 #include "base/error.h"
-#include "net/http_client.h"
 
 namespace CLI {
 class App;
@@ -38,7 +36,7 @@ void add_admin_options(CLI::App& verb, AdminOptions& options, const std::string&
 
 /// The same, but the body is handed over piece by piece as it comes, whatever its length.
 [[nodiscard]] Result<void> stream_admin(const AdminOptions& options, net::ClientRequest request,
-                                        const std::function<void(std::string_view)>& sink);
+                                        const BodySink& sink);
 
 /// Prints the error; a wrong address is wrong use, all else a failure.
 [[nodiscard]] int fail_admin(const Error& error);

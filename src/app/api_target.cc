@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/limits.h"
+#include "app/http_call.h"
 #include "net/url.h"
 
 namespace sluice::app {
@@ -40,31 +40,6 @@ void add_api_options(CLI::App& command, ApiOptions& options) {
     command
         .add_option("--api-key-env", options.api_key_env, "Environment variable with the API key")
         ->type_name("NAME");
-}
-
-Result<ApiAnswer> fetch(net::EventLoop& loop, net::HttpClient& client, net::ClientRequest request) {
-    Result<ApiAnswer> answer = ApiAnswer{};
-    bool done = false;
-    const auto fail = [&](const Error& error) {
-        answer = std::unexpected(error);
-        done = true;
-    };
-    auto call = client.start(std::move(request),
-                             {.on_head =
-                                  [&](int status, const net::HttpHeaders&) {
-                                      if (answer) answer->status = status;
-                                  },
-                              .on_data =
-                                  [&](std::string_view data) {
-                                      if (!answer) return;
-                                      answer->body += data;
-                                      if (answer->body.size() > limits::kAdminAnswerBytes)
-                                          fail(Error::invalid("the answer is too long"));
-                                  },
-                              .on_done = [&] { done = true; },
-                              .on_error = fail});
-    while (!done) loop.run_for(std::chrono::milliseconds(20));
-    return answer;
 }
 
 Result<trace::LoadTarget> api_target(const ApiOptions& options) {

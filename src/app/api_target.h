@@ -26,14 +26,6 @@ struct ApiOptions {
 /// Declares --url, --model and --api-key-env.
 void add_api_options(CLI::App& command, ApiOptions& options);
 
-/// An answer, waited for. The loop is the calling thread's own, and runs meanwhile.
-struct ApiAnswer {
-    int status = 0;
-    std::string body;
-};
-[[nodiscard]] Result<ApiAnswer> fetch(net::EventLoop& loop, net::HttpClient& client,
-                                      net::ClientRequest request);
-
 /// Without asking anybody: address and key. "http://host" alone means its /v1. Errors are wrong use.
 [[nodiscard]] Result<trace::LoadTarget> api_target(const ApiOptions& options);
 

@@ -8,6 +8,7 @@
 #include "app/api_target.h"
 #include "app/command.h"
 #include "app/gate_result.h"
+#include "app/http_call.h"
 #include "app/text_file.h"
 #include "base/version.h"
 #include "gates/compat.h"
