@@ -160,6 +160,14 @@ TEST_F(UpTest, NothingToStopIsNoFailure) {
     const Outcome outcome = down();
     EXPECT_EQ(outcome.code, kDone);
     EXPECT_EQ(outcome.out, "nothing is running\n");
+    EXPECT_EQ(run({"down", "--json"}).out, "{\"stopped\":false}\n");
+}
+
+TEST_F(UpTest, DownAsJsonNamesWhatItStopped) {
+    up();
+    const ServiceState was = state();
+    EXPECT_EQ(run({"down", "--json"}).out, "{\"stopped\":true,\"url\":\"" + was.url +
+                                               "\",\"pid\":" + std::to_string(was.pid) + "}\n");
 }
 
 TEST_F(UpTest, JsonNamesTheWholeService) {
