@@ -107,6 +107,17 @@ Result<void> TlsIdentity::reload() {
     return {};
 }
 
+std::chrono::system_clock::time_point TlsIdentity::valid_until() const {
+    const X509* const certificate = SSL_CTX_get0_certificate(context_.get());
+    SLUICE_ASSERT(certificate != nullptr);
+    int days = 0;
+    int seconds = 0;
+    // An end that is no time counts as one that has come.
+    if (ASN1_TIME_diff(&days, &seconds, nullptr, X509_get0_notAfter(certificate)) != 1) return {};
+    return std::chrono::system_clock::now() + std::chrono::days(days) +
+           std::chrono::seconds(seconds);
+}
+
 std::unique_ptr<TlsSession> TlsIdentity::open(int fd) const {
     auto session = std::make_unique<TlsSession>(context_.get(), fd);
     SSL_set_accept_state(session->ssl());

@@ -4,6 +4,7 @@
 //
 // TLS 1.2 and 1.3 with forward secrecy and authenticated encryption only; ALPN says http/1.1.
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,6 +31,9 @@ public:
 
     /// Whether the files may have changed since they were last read, well or badly.
     [[nodiscard]] bool changed() const;
+
+    /// When the server's own certificate ends.
+    [[nodiscard]] std::chrono::system_clock::time_point valid_until() const;
 
     /// The server's side of the connection `fd`, before its handshake.
     [[nodiscard]] std::unique_ptr<TlsSession> open(int fd) const;

@@ -7,8 +7,8 @@
 #include <random>
 
 #include "base/subprocess.h"
-#include "tests/net/certificates.h"
 #include "tests/net/support.h"
+#include "tests/support/certificates.h"
 
 namespace sluice::net {
 namespace {
@@ -293,6 +293,13 @@ TEST_F(TlsTest, ABodyWithoutALengthIsCompleteOnlyAfterAGoodbye) {
         run_tool({"curl", "-sS", "--http1.0", "--cacert", certificates_.ca_file(), url(server)});
     EXPECT_EQ(whole.code, 0) << whole.output;
     EXPECT_EQ(whole.output, "all of it");
+}
+
+TEST_F(TlsTest, AnIdentityKnowsWhenItsCertificateEnds) {
+    const auto left = [&] { return identity()->valid_until() - std::chrono::system_clock::now(); };
+    EXPECT_NEAR(std::chrono::duration<double>(left()).count(), 24 * 3600.0, 600.0);
+    certificates_.make("server", {.valid_for = -std::chrono::hours(1)});
+    EXPECT_LT(left(), std::chrono::minutes(-50));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "tests/net/certificates.h"
+#include "tests/support/certificates.h"
 
 #include <gtest/gtest.h>
 #include <openssl/evp.h>
