@@ -9,6 +9,7 @@ namespace sluice::app {
 Run define_gate_compat(CLI::App& verb);
 Run define_gate_baseline(CLI::App& verb);
 Run define_gate_verify(CLI::App& verb);
+Run define_gate_service(CLI::App& verb);
 
 namespace {
 
@@ -19,6 +20,7 @@ constexpr auto kVerbs = std::to_array<Command>({
      define_gate_baseline},
     {"verify", "Does a pool give the same answers alone, among others, and after an interruption?",
      define_gate_verify},
+    {"service", "Who and what is there for everything that can go wrong?", define_gate_service},
 });
 
 }  // namespace

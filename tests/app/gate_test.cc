@@ -3,11 +3,13 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "app/command.h"
+#include "base/limits.h"
 #include "net/event_loop.h"
 #include "net/http_server.h"
 #include "tests/app/run_sluice.h"
@@ -139,6 +141,62 @@ TEST(GateCommandTest, NobodyListeningIsAnErrorAndNoVerdict) {
     const Outcome outcome = run_sluice({"gate", "verify", "--url", "http://127.0.0.1:1"});
     EXPECT_EQ(outcome.code, kCannotStart);
     EXPECT_THAT(outcome.err, HasSubstr("127.0.0.1:1"));
+}
+
+constexpr std::string_view kOutside = R"([[pool]]
+name = "outside"
+engine = "openai"
+url = "http://127.0.0.1:1/v1"
+api_key_env = "SLUICE_TEST_POOL_KEY"
+)";
+
+TEST(GateCommandTest, ServiceListsGapsAndFailsWhileThereIsOne) {
+    const TemporaryFile config{std::string(kOutside)};
+    const std::vector<std::string> gate = {"gate", "service", "--config", config.path()};
+    const Outcome outcome = run_sluice(gate);
+    EXPECT_EQ(outcome.code, kFailed) << outcome.err;
+    EXPECT_THAT(outcome.out, HasSubstr("fail  outside  no_spare_worker: "));
+    EXPECT_THAT(outcome.out, HasSubstr(config.path() + ":4"));
+    EXPECT_THAT(outcome.out, HasSubstr("it is so now: $SLUICE_TEST_POOL_KEY is not set here"));
+    EXPECT_THAT(outcome.out, HasSubstr("gate service: failed"));
+}
+
+TEST(GateCommandTest, ServicePassesWhenTheTemplateIsFilledIn) {
+    const TemporaryFile config{std::string(kOutside)};
+    const auto gate = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> arguments = {"gate", "service", "--config", config.path()};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        return run_sluice(arguments, {"SLUICE_TEST_POOL_KEY=secret"});
+    };
+    const Outcome skeleton = gate({"--template"});
+    EXPECT_EQ(skeleton.code, kDone) << skeleton.err;
+    std::string filled = skeleton.out;
+    for (std::size_t at = 0; (at = filled.find("\"\"", at)) != std::string::npos; at += 3)
+        filled.insert(at + 1, "x");
+    const TemporaryFile owners(filled);
+    const Outcome passed = gate({"--owners", owners.path(), "--json"});
+    EXPECT_EQ(passed.code, kDone) << passed.out << passed.err;
+    EXPECT_THAT(passed.out, HasSubstr(R"({"gate":"service","passed":true)"));
+    EXPECT_THAT(passed.out, testing::Not(HasSubstr("secret")));
+}
+
+TEST(GateCommandTest, ServiceTellsTheMistakesOfAnOwnersFileByTheirLine) {
+    const TemporaryFile owners("[[failure]]\nname = \"overlaod\"\n");
+    const Outcome wrong = run_sluice({"gate", "service", "--owners", owners.path()});
+    EXPECT_EQ(wrong.code, kWrongUse);
+    EXPECT_THAT(wrong.err, HasSubstr(owners.path() + ":2: failure[0].name is no failure; did you "
+                                                     "mean 'overload'?"));
+    EXPECT_EQ(run_sluice({"gate", "service", "--owners", "/nowhere/owners.toml"}).code,
+              kCannotStart);
+}
+
+TEST(GateCommandTest, ABaselineBeyondTheLimitIsRefused) {
+    const TemporaryFile baseline("");
+    std::filesystem::resize_file(baseline.path(), limits::kGateFileBytes + 1);
+    const Outcome outcome =
+        run_sluice({"gate", "baseline", "compare", baseline.path(), "--from", baseline.path()});
+    EXPECT_EQ(outcome.code, kCannotStart);
+    EXPECT_THAT(outcome.err, HasSubstr("holds more than"));
 }
 
 TEST(BenchLoadTest, ALoadEndsWithCountsAndTheCard) {
