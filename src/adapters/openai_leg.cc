@@ -40,7 +40,9 @@ struct OpenAiLeg::State : std::enable_shared_from_this<OpenAiLeg::State> {
                              .shared_body = std::move(shared_body),
                              .connect_time = options.connect_time,
                              .head_time = kNever,
-                             .stall_time = kNever},
+                             .stall_time = kNever,
+                             // Servers close connections that wait, and cross with a request.
+                             .repeatable = true},
                             {.on_head =
                                  [with_self](int status, const net::HttpHeaders& head) {
                                      with_self([&](State& self) { self.on_head(status, head); });

@@ -60,7 +60,8 @@ public:
           pool_(std::move(pool)),
           request_(std::move(request)),
           events_(std::move(events)),
-          idempotent_(request_.method == "GET" || request_.method == "HEAD") {}
+          idempotent_(request_.repeatable || request_.method == "GET" ||
+                      request_.method == "HEAD") {}
 
     void start() {
         auto url = parse_url(request_.url);

@@ -2,7 +2,7 @@
 
 // HTTP/1.1 client with connection reuse, for workers and upstream engines. Answers are streamed to
 // the caller as they come; a call ends with exactly one of `on_done` and `on_error`, unless it is
-// cancelled, after which nothing is called. A call is never retried here.
+// cancelled, after which nothing is called. A call is never retried here, but for `repeatable`.
 
 #include <chrono>
 #include <functional>
@@ -28,6 +28,9 @@ struct ClientRequest {
     std::chrono::milliseconds connect_time{2'000};  ///< The TLS handshake included.
     std::chrono::milliseconds head_time{30'000};    ///< Until the answer's head is there.
     std::chrono::milliseconds stall_time{60'000};   ///< Longest silence within the body.
+    /// It does no harm twice, as GET and HEAD don't. Then it is sent once more where a connection that
+    /// had been waiting turns out to be closed before a byte of an answer.
+    bool repeatable = false;
 };
 
 struct ClientEvents {
