@@ -46,6 +46,7 @@ struct WorkerView {
     std::optional<port::LoadReport> report;  ///< The last one, of engines that give any.
     std::optional<std::chrono::milliseconds> report_age;
     std::shared_ptr<const port::ServerInfo> versions;
+    std::string reason{};  ///< Why it is lost; empty if it is not, or nothing is known.
 };
 
 /// A request made ready for one kind of pool; what is in it is that kind's.

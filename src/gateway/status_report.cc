@@ -27,6 +27,7 @@ json::object worker_json(const WorkerView& worker) {
         {"waiting", nullptr},       {"kv_used_share", nullptr},
         {"report_age_ms", nullptr}, {"versions", versions_json(worker.versions.get())}};
     if (worker.report_age) object["report_age_ms"] = worker.report_age->count();
+    if (!worker.reason.empty()) object["reason"] = worker.reason;
     if (!worker.report) return object;
     if (worker.report->pid != 0) object["pid"] = worker.report->pid;
     object["running"] = worker.report->running;

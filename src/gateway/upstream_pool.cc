@@ -114,12 +114,14 @@ std::optional<std::size_t> UpstreamPool::capacity() const {
 std::vector<WorkerView> UpstreamPool::workers() const {
     std::vector<WorkerView> views;
     for (const auto& address : addresses_) {
+        const bool ready = registry_.ready(address->index);
         views.push_back({.name = fmt::format("{}-{}", options_.name, views.size()),
                          .url = address->url,
-                         .state = registry_.ready(address->index) ? "ready" : "lost",
+                         .state = ready ? "ready" : "lost",
                          .report = {},
                          .report_age = {},
-                         .versions = address->info});
+                         .versions = address->info,
+                         .reason = ready ? "" : address->reason});
     }
     return views;
 }
@@ -163,7 +165,8 @@ void UpstreamPool::rest(Address& address, std::string_view reason) {
 }
 
 void UpstreamPool::take_out(Address& address, std::string_view reason) {
-    if (registry_.ready(address.index))
+    // Also one that never was in, once for each reason: a wrong certificate, say, is to be seen.
+    if (registry_.ready(address.index) || address.reason != reason)
         log::warn("upstream {} of pool {} is out: {}", address.url, options_.name, reason);
     address.reason = reason;
     registry_.set_ready(address.index, false);
@@ -175,23 +178,24 @@ void UpstreamPool::probe(Address& address) {
     net::HttpHeaders headers;
     if (!options_.api_key.empty()) headers.add("Authorization", "Bearer " + options_.api_key);
     auto status = std::make_shared<int>(0);
-    address.probe =
-        client_.start({.url = address.asks_health ? address.health : address.url + "/models",
-                       .headers = std::move(headers),
-                       .connect_time = kProbeTime,
-                       .head_time = kProbeTime,
-                       .stall_time = kProbeTime},
-                      {.on_head = [status](int code, const net::HttpHeaders&) { *status = code; },
-                       .on_data = {},
-                       .on_done = [this, &address, status] { on_probe(address, *status); },
-                       .on_error = [this, &address](const Error&) { on_probe(address, 0); }});
+    address.probe = client_.start(
+        {.url = address.asks_health ? address.health : address.url + "/models",
+         .headers = std::move(headers),
+         .connect_time = kProbeTime,
+         .head_time = kProbeTime,
+         .stall_time = kProbeTime},
+        {.on_head = [status](int code, const net::HttpHeaders&) { *status = code; },
+         .on_data = {},
+         .on_done = [this, &address, status] { on_probe(address, *status, {}); },
+         .on_error = [this,
+                      &address](const Error& error) { on_probe(address, 0, error.message()); }});
 }
 
 void UpstreamPool::probe_later(Address& address, milliseconds pause) {
     address.next_probe = loop_.call_after(pause, [this, &address] { probe(address); });
 }
 
-void UpstreamPool::on_probe(Address& address, int status) {
+void UpstreamPool::on_probe(Address& address, int status, const std::string& broken) {
     const bool unknown = status == 404 || status == 405;
     if (unknown && !address.asks_health) {
         address.asks_health = true;
@@ -201,7 +205,7 @@ void UpstreamPool::on_probe(Address& address, int status) {
     if (!address.answered) {
         address.asks_health = false;
         address.pause = std::clamp(address.pause * 2, kGonePause, kLongestGonePause);
-        take_out(address, status == 0     ? "it does not answer"
+        take_out(address, status == 0     ? broken
                           : status == 401 ? "it does not take our key"
                                           : fmt::format("its health is status {}", status));
         return probe_later(address, address.pause);

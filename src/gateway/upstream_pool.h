@@ -73,7 +73,8 @@ private:
     [[nodiscard]] Address& at(routing::WorkerIndex worker);
     void probe(Address& address);
     void probe_later(Address& address, std::chrono::milliseconds pause);
-    void on_probe(Address& address, int status);
+    /// `broken` says why there is no status.
+    void on_probe(Address& address, int status, const std::string& broken);
     void become_ready(Address& address);
     void take_out(Address& address, std::string_view reason);
     void rest(Address& address, std::string_view reason);

@@ -1,12 +1,14 @@
 #include "gateway/upstream_runner.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/limits.h"
 #include "gateway/answer_writer.h"
 #include "gateway/upstream_headers.h"
 #include "net/sse.h"
+#include "protocol/json_writer.h"
 #include "protocol/response.h"
 #include "protocol/upstream_body.h"
 
@@ -19,6 +21,15 @@ using protocol::UpstreamChunk;
 
 /// Before the upstream has counted: four bytes of JSON a token.
 constexpr std::uint64_t kBytesPerToken = 4;
+
+/// How long a connection whose stream is complete may take to say so. Then it is closed.
+constexpr std::chrono::seconds kConnectionEnd{1};
+
+bool lies_in(std::string_view part, std::string_view whole) {
+    const std::less_equal<const char*> before;
+    return before(whole.data(), part.data()) &&
+           before(part.data() + part.size(), whole.data() + whole.size());
+}
 
 LegFault fault_of(ErrorCode code) {
     switch (code) {
@@ -52,6 +63,9 @@ UpstreamRunner::UpstreamRunner(net::EventLoop& loop, net::HttpClient& client,
       adds_usage_(options.usage == UsagePolicy::kAlways && request.outline.stream &&
                   !request.outline.include_usage) {
     report_.prompt_tokens = request.body().size() / kBytesPerToken;
+    const std::string& asked = request.outline.model;
+    if (!options.upstream_model.empty() && !asked.empty() && asked != options.upstream_model)
+        protocol::append_json_string(client_model_, asked);
 }
 
 routing::Load UpstreamRunner::load() const {
@@ -102,6 +116,11 @@ std::expected<void, LegRunner::NoStart> UpstreamRunner::start(const Assignment& 
 
 void UpstreamRunner::collect() { collected_ = std::make_shared<CollectedAnswer>(); }
 
+void UpstreamRunner::stop() {
+    connection_end_.cancel();
+    leg_.reset();
+}
+
 // ---- A stream -------------------------------------------------------------------------------------
 
 void UpstreamRunner::on_stream(const net::HttpHeaders& headers) {
@@ -113,18 +132,34 @@ void UpstreamRunner::on_stream(const net::HttpHeaders& headers) {
 }
 
 void UpstreamRunner::on_event(const net::SseCutter::Piece& piece) {
-    if (!piece.has_data || error_seen_) {
-        if (!error_seen_) pending_ += piece.raw;
+    if (error_seen_ || stream_end_seen_) return;
+    if (!piece.has_data) {
+        pending_ += piece.raw;
         return;
     }
     if (piece.data == protocol::kStreamEnd) {
         done_seen_ = true;
+        // A CR may be half of a line's end; then the end of the connection says that it was all.
+        stream_end_seen_ = !piece.raw.ends_with('\r');
         pending_ += piece.raw;
         return;
     }
     const UpstreamChunk chunk = protocol::read_upstream_chunk(
         piece.data, collected_ ? ChunkDetail::kContent : ChunkDetail::kFacts);
-    if (take(chunk)) pending_ += piece.raw;
+    if (take(chunk)) pass_on(piece, chunk);
+}
+
+/// As it came, but for the model's name where clients know another one. (An event whose data stands on
+/// several lines, which no engine sends, keeps its own.)
+void UpstreamRunner::pass_on(const net::SseCutter::Piece& piece, const UpstreamChunk& chunk) {
+    const protocol::BodySpan& name = chunk.model_value;
+    if (client_model_.empty() || name.empty() || !lies_in(piece.data, piece.raw)) {
+        pending_ += piece.raw;
+        return;
+    }
+    const auto data = static_cast<std::size_t>(piece.data.data() - piece.raw.data());
+    pending_.append(piece.raw.substr(0, data + name.begin)).append(client_model_);
+    pending_.append(piece.raw.substr(data + name.begin + name.size));
 }
 
 /// False if the event is not the client's: the usage that only we asked for.
@@ -153,12 +188,23 @@ void UpstreamRunner::on_pause() {
     if (!report_.prompt_counted) report_.completion_tokens += pending_tokens_;
     if (const auto tokens = std::exchange(pending_tokens_, 0)) observer_.on_tokens(tokens);
     if (error_seen_)
-        observer_.on_leg_failed(LegFault::kBroken, {ErrorCode::kInternal, error_message_});
+        return observer_.on_leg_failed(LegFault::kBroken, {ErrorCode::kInternal, error_message_});
+    if (stream_end_seen_) end_for_client();
+}
+
+/// The client has all there is. The connection may serve again, if its end comes soon.
+void UpstreamRunner::end_for_client() {
+    if (std::exchange(ended_, true)) return;
+    request_.exchange->end_stream();
+    connection_end_ = loop_.call_after(kConnectionEnd, [this] {
+        leg_.reset();
+        complete();
+    });
 }
 
 void UpstreamRunner::on_end(std::string_view tail) {
     // An event that never ended is not passed on: nobody could read it.
-    if (!tail.empty()) request_.exchange->write(std::string(tail));
+    if (!tail.empty() && !ended_) request_.exchange->write(std::string(tail));
     if (done_seen_) return complete();
     observer_.on_leg_failed(
         LegFault::kUnavailable,
@@ -166,7 +212,8 @@ void UpstreamRunner::on_end(std::string_view tail) {
 }
 
 void UpstreamRunner::complete() {
-    request_.exchange->end_stream();
+    connection_end_.cancel();
+    if (!std::exchange(ended_, true)) request_.exchange->end_stream();
     observer_.on_answered();
 }
 
@@ -207,6 +254,9 @@ void UpstreamRunner::on_answer(Answer answer) {
     if (!good || chunk.has_error || !chunk.is_object)
         return on_failed_answer(std::move(answer), chunk);
     static_cast<void>(take(chunk));
+    const protocol::BodySpan& name = chunk.model_value;
+    if (!client_model_.empty() && !name.empty())
+        answer.body.replace(name.begin, name.size, client_model_);
     // The whole answer is there at once: its first token came with its last.
     const std::uint64_t tokens = std::max<std::uint64_t>(report_.completion_tokens, 1);
     respond(std::move(answer));
@@ -249,6 +299,7 @@ void UpstreamRunner::fail(const protocol::ApiError& error) {
             *request_.exchange, error,
             {{"x-request-id", request_.request_id}, {"x-sluice-pool", options_.name}});
     }
+    if (std::exchange(ended_, true)) return;
     // The client has the upstream's own words already, if there were any.
     if (!error_seen_) request_.exchange->write(net::sse_event(protocol::to_json(error)));
     request_.exchange->end_stream();

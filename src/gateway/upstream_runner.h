@@ -24,7 +24,7 @@ public:
 
     [[nodiscard]] routing::Load load() const override;
     [[nodiscard]] std::expected<void, NoStart> start(const Assignment& assignment) override;
-    void stop() override { leg_.reset(); }
+    void stop() override;
     void collect() override;
     [[nodiscard]] std::optional<std::string> pass_refusal_on() override;
     void fail(const protocol::ApiError& error) override;
@@ -46,7 +46,9 @@ private:
     void on_failed_answer(Answer answer, const protocol::UpstreamChunk& chunk);
     void complete();
 
+    void end_for_client();
     [[nodiscard]] bool take(const protocol::UpstreamChunk& chunk);
+    void pass_on(const net::SseCutter::Piece& piece, const protocol::UpstreamChunk& chunk);
     void keep(const protocol::UpstreamChunk& chunk);
     void respond(Answer answer);
 
@@ -61,10 +63,14 @@ private:
     RunnerReport report_;
     std::string pending_;  ///< Events that came together, to be written together.
     std::uint32_t pending_tokens_ = 0;
-    bool adds_usage_ = false;  ///< We asked for a usage event that the client did not ask for.
-    bool begun_ = false;       ///< The head of a stream is out.
-    bool done_seen_ = false;   ///< [DONE], or a finish reason: the answer is complete.
-    bool error_seen_ = false;  ///< The stream itself says that it failed.
+    bool adds_usage_ = false;   ///< We asked for a usage event that the client did not ask for.
+    std::string client_model_;  ///< As JSON; empty if the pool calls the model as clients do.
+    net::Timer connection_end_;
+    bool begun_ = false;            ///< The head of a stream is out.
+    bool ended_ = false;            ///< So is its end.
+    bool done_seen_ = false;        ///< [DONE], or a finish reason: the answer is complete.
+    bool stream_end_seen_ = false;  ///< [DONE] itself: nothing follows.
+    bool error_seen_ = false;       ///< The stream itself says that it failed.
     std::string error_message_;
 };
 

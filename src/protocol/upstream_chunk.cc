@@ -40,6 +40,7 @@ public:
     explicit ChunkReader(ChunkDetail detail) : with_content_(detail == ChunkDetail::kContent) {}
 
     UpstreamChunk read(simdjson::padded_string_view json) {
+        json_ = json.data();
         thread_local od::parser kept;
         od::parser once;  // What a huge answer needs is not kept.
         od::parser& parser = json.size() > kKeptBytes ? once : kept;
@@ -59,8 +60,16 @@ private:
         if (key == "error") return take_error(value);
         if (key == "system_fingerprint" && is_string(value))
             chunk_.system_fingerprint = text_of(value);
-        if (key == "model" && is_string(value)) chunk_.model = text_of(value);
+        if (key == "model" && is_string(value)) take_model(value);
         return true;
+    }
+
+    void take_model(od::value& value) {
+        std::string_view token = value.raw_json_token();  // Up to what follows it.
+        token = token.substr(0, token.rfind('"') + 1);
+        chunk_.model_value = {.begin = static_cast<std::size_t>(token.data() - json_),
+                              .size = token.size()};
+        chunk_.model = text_of(value);
     }
 
     bool take_error(od::value& value) {
@@ -192,6 +201,7 @@ private:
     }
 
     bool with_content_;
+    const char* json_ = nullptr;
     UpstreamChunk chunk_;
 };
 

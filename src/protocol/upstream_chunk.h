@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "protocol/request_outline.h"
+
 namespace sluice::protocol {
 
 struct UpstreamUsage {
@@ -39,6 +41,7 @@ struct UpstreamChunk {
     std::optional<UpstreamUsage> usage;
     std::string system_fingerprint;
     std::string model;
+    BodySpan model_value;  ///< Where it stands in the text, quotes included; empty if absent.
 
     // Of the first choice, only if asked for.
     std::string text;

@@ -59,6 +59,19 @@ TEST_F(GatewayTest, TwoLossesWithoutANewTokenEndTheRequest) {
     EXPECT_EQ(gateway->live_requests(), 0U);
 }
 
+TEST_F(GatewayTest, AWorkerThatAbortsBeforeTheFirstTokenCostsTheClientNothing) {
+    const auto aborts = [](const port::GenerateRequest&, net::HttpExchange& exchange) {
+        begin(exchange);
+        end_with(exchange, port::FinishType::kAbort);
+    };
+    start({aborts, says("Hello")});
+    const Reply reply = chat(R"(,"stream":true)");
+    EXPECT_EQ(reply.status, 200);
+    EXPECT_EQ(reply.content(), "Hello");
+    EXPECT_EQ(worker->requests.size(), 2U);
+    EXPECT_NE(metrics().find("sluice_retries_total 1"), std::string::npos);
+}
+
 TEST_F(GatewayTest, AStreamIsNotContinuedByAnotherModel) {
     start({[this](const port::GenerateRequest& request, net::HttpExchange& exchange) {
         worker->info.fingerprint = "another";

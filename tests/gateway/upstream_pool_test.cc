@@ -7,6 +7,7 @@
 #include "base/request_class.h"
 #include "tests/gateway/gateway_fixture.h"
 #include "tests/net/support.h"
+#include "tests/support/certificates.h"
 #include "tests/support/scripted_upstream.h"
 
 namespace sluice::gateway {
@@ -54,6 +55,7 @@ protected:
         GatewayOptions options;
         options.upstream_pools = {std::move(pool)};
         options.observers = {reports};
+        options.ca_file = ca_file;
         auto created = Gateway::create(loop, std::move(options));
         ASSERT_TRUE(created.has_value()) << created.error().to_string();
         gateway = std::move(*created);
@@ -68,6 +70,7 @@ protected:
     std::shared_ptr<Reports> reports = std::make_shared<Reports>();
     std::vector<std::unique_ptr<ScriptedUpstream>> upstreams;
     std::uint32_t ready_wanted = 1;
+    std::string ca_file;
 };
 
 TEST_F(UpstreamPoolTest, AnAnswerInOnePieceHasNoTimeBetweenTokens) {
@@ -160,6 +163,67 @@ TEST_F(UpstreamPoolTest, TheBodyIsTheClientsButForTheModelsName) {
     EXPECT_EQ(reply.headers.find("x-request-id"), "mine");
 }
 
+TEST_F(UpstreamPoolTest, ARenamedModelIsAnsweredByTheNameThatTheClientUsed) {
+    const auto named = [](const std::string& event, const std::string& name) {
+        return "id: 1\ndata: {\"model\": \"" + name + "\"," + event.substr(7);
+    };
+    const auto whole = [](const std::string& name) {
+        return R"({"choices":[{"message":{"content":"\"model\":\"x\""},"finish_reason":"stop"}],)"
+               R"("model":")" +
+               name + R"(" , "usage":null})";
+    };
+    const std::string hello = chat_event(R"({"content":"Hello"})", "stop");
+    open_one({streams({named(hello, "org/Krill") + kDone}), answers(200, whole("org/Krill"))},
+             {.model = "krill", .upstream_model = "org/Krill"});
+    EXPECT_EQ(chat(kStream).body, named(hello, "krill") + kDone);
+    EXPECT_EQ(chat("").body, whole("krill"));
+}
+
+TEST_F(UpstreamPoolTest, WithoutARenamingTheAnswersNameIsTheUpstreams) {
+    const std::string answer = R"({"choices":[{"message":{"content":"a"}}],"model":"krill-2026"})";
+    open_one({answers(200, answer)}, {.model = "krill"});
+    EXPECT_EQ(chat("").body, answer);
+}
+
+TEST_F(UpstreamPoolTest, AnHttpsUpstreamIsVerifiedByTheBundle) {
+    net::testing::Certificates certificates;
+    certificates.make("server");
+    ca_file = certificates.ca_file();
+    const auto identity =
+        net::TlsIdentity::load(certificates.certificate("server"), certificates.key("server"));
+    ASSERT_TRUE(identity.has_value());
+    upstreams.push_back(std::make_unique<ScriptedUpstream>(
+        loop, std::vector{streams({kHello, kDone}), answers(200, kBody)}, *identity));
+    open();
+    EXPECT_EQ(chat(kStream).body, kHello + kDone);
+    EXPECT_EQ(chat("").body, kBody);
+}
+
+TEST_F(UpstreamPoolTest, AnUpstreamThatCanNotBeVerifiedIsLostAndSaysWhy) {
+    net::testing::Certificates certificates;
+    const net::testing::Certificates strangers;
+    certificates.make("elsewhere", {.names = "DNS:elsewhere"});
+    for (const std::string& trusted : {strangers.ca_file(), certificates.ca_file()}) {
+        ca_file = trusted;
+        const auto identity = net::TlsIdentity::load(certificates.certificate("elsewhere"),
+                                                     certificates.key("elsewhere"));
+        ASSERT_TRUE(identity.has_value());
+        upstreams.clear();
+        upstreams.push_back(
+            std::make_unique<ScriptedUpstream>(loop, std::vector{answers(200, kBody)}, *identity));
+        ready_wanted = 0;
+        open();
+        const auto says_why = [this] {
+            return json::serialize(status()).find("its certificate is not accepted") !=
+                   std::string::npos;
+        };
+        run_until(says_why);
+        EXPECT_EQ(get("/ready").status, 503);
+        EXPECT_TRUE(upstreams[0]->requests.empty());
+        gateway.reset();
+    }
+}
+
 TEST_F(UpstreamPoolTest, CompletionsAndModelsWorkToo) {
     open_one({answers(200, R"({"choices":[{"text":"Hello","finish_reason":"length"}]})")},
              {.model = "krill"});
@@ -217,6 +281,28 @@ TEST_F(UpstreamPoolTest, ConnectionsAreUsedAgain) {
     for (int i = 0; i < 5; ++i) EXPECT_EQ(chat(kStream).body, kHello + kDone);
     const std::string peer = upstreams[0]->requests.front().peer;
     for (const net::HttpRequest& request : upstreams[0]->requests) EXPECT_EQ(request.peer, peer);
+}
+
+TEST_F(UpstreamPoolTest, AStreamIsOverForTheClientOnceItsEndIsThere) {
+    open_one({streams({kHello + kDone}, End::kNever)});
+    const Reply reply = chat(kStream);
+    EXPECT_TRUE(reply.done);
+    EXPECT_EQ(reply.body, kHello + kDone);
+    // The connection that says nothing more is given up soon.
+    run_until([this] { return upstreams[0]->gone == 1 && gateway->live_requests() == 0; });
+    EXPECT_EQ(last().outcome, Outcome::kOk);
+    EXPECT_EQ(chat(kStream).body, kHello + kDone);
+}
+
+TEST_F(UpstreamPoolTest, WhatFollowsTheEndIsNobodys) {
+    const std::string late = R"(data: {"error":{"message":"late"}})"
+                             "\n\n";
+    open_one({streams({kHello + kDone + late}), streams({kHello + kDone, late})});
+    for (int i = 0; i < 2; ++i) {
+        EXPECT_EQ(chat(kStream).body, kHello + kDone);
+        run_until([this] { return gateway->live_requests() == 0; });
+        EXPECT_EQ(last().outcome, Outcome::kOk);
+    }
 }
 
 TEST_F(UpstreamPoolTest, AStreamThatEndsEarlyEndsWithAnError) {

@@ -32,6 +32,18 @@ TEST(UpstreamChunkTest, ADeltaHasItsText) {
     EXPECT_EQ(chunk.model, "m");
 }
 
+TEST(UpstreamChunkTest, TheModelsNameIsFoundWhereItStands) {
+    for (const std::string_view text :
+         {R"({"model":"a\"b","x":1})", R"({ "x":{"model":"no"}, "model" : "a\"b" , "y":2})",
+          R"({"model":"a\"b"})"}) {
+        const BodySpan where = read(text).model_value;
+        EXPECT_EQ(text.substr(where.begin, where.size), R"("a\"b")") << text;
+        EXPECT_EQ(read(text).model, R"(a"b)");
+    }
+    EXPECT_TRUE(read(R"({"x":{"model":"no"}})").model_value.empty());
+    EXPECT_TRUE(read(R"({"model":null})").model_value.empty());
+}
+
 TEST(UpstreamChunkTest, TheRoleAloneIsNoOutput) {
     EXPECT_FALSE(read(R"({"choices":[{"delta":{"role":"assistant","content":""}}]})").has_output);
     EXPECT_FALSE(read(R"({"choices":[{"delta":{"content":null,"tool_calls":null}}]})").has_output);

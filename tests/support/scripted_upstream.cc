@@ -5,13 +5,17 @@
 
 namespace sluice {
 
-ScriptedUpstream::ScriptedUpstream(net::EventLoop& loop, std::vector<Script> scripts)
-    : loop_(loop), scripts_(std::move(scripts)) {
-    server_ = *net::HttpServer::listen(loop, {}, [this](const Exchange& e) { serve(e); });
+ScriptedUpstream::ScriptedUpstream(net::EventLoop& loop, std::vector<Script> scripts,
+                                   std::shared_ptr<net::TlsIdentity> tls)
+    : loop_(loop), secure_(tls != nullptr), scripts_(std::move(scripts)) {
+    net::HttpServerOptions options;
+    options.tls = std::move(tls);
+    server_ = *net::HttpServer::listen(loop, options, [this](const Exchange& e) { serve(e); });
 }
 
 std::string ScriptedUpstream::url() const {
-    return "http://127.0.0.1:" + std::to_string(server_->port()) + "/v1";
+    return std::string(secure_ ? "https" : "http") +
+           "://127.0.0.1:" + std::to_string(server_->port()) + "/v1";
 }
 
 void ScriptedUpstream::serve(const Exchange& exchange) {

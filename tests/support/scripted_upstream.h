@@ -9,6 +9,7 @@
 
 #include "net/event_loop.h"
 #include "net/http_server.h"
+#include "net/tls.h"
 
 namespace sluice {
 
@@ -18,7 +19,9 @@ public:
     using Script = std::function<void(ScriptedUpstream& upstream, const Exchange& exchange)>;
 
     /// The first request gets the first script, the second the second; the last one repeats.
-    ScriptedUpstream(net::EventLoop& loop, std::vector<Script> scripts);
+    /// With `tls` it speaks https.
+    ScriptedUpstream(net::EventLoop& loop, std::vector<Script> scripts,
+                     std::shared_ptr<net::TlsIdentity> tls = nullptr);
 
     [[nodiscard]] std::string url() const;  ///< "http://127.0.0.1:40001/v1"
 
@@ -47,6 +50,7 @@ private:
                    std::size_t next, End end);
 
     net::EventLoop& loop_;
+    bool secure_;
     std::vector<Script> scripts_;
     std::shared_ptr<int> alive_ = std::make_shared<int>(0);  ///< Expires with this object.
     std::unique_ptr<net::HttpServer> server_;
