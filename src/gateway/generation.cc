@@ -400,6 +400,7 @@ RequestReport Generation::report() const {
                          .stream = request_.outline.stream,
                          .role = request_.role,
                          .kind = request_.outline.kind,
+                         .schema_digest = request_.outline.schema_digest,
                          .pool = pool_ == nullptr ? std::string() : pool_->name(),
                          .model = request_.outline.model,
                          .queued = since_arrival(marks.dispatched.value_or(until)),

@@ -51,6 +51,7 @@ record::RequestRow row_of(const RequestReport& report, FingerprintOf fingerprint
                            .retries = report.retries,
                            .recomputed_tokens = report.recomputed_tokens,
                            .recompute_cause = report.recompute_cause,
+                           .schema_digest = report.schema_digest,
                            .fingerprint = report.system_fingerprint,
                            .trace_id = report.trace.trace_id};
     if (report.ttft) row.ttft = us(*report.ttft);

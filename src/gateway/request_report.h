@@ -64,8 +64,9 @@ struct RequestReport {
     bool stream = false;
     RequestRole role = RequestRole::kAnswer;
     RequestKind kind = RequestKind::kText;
-    std::string pool;   ///< That answered, or was asked last; empty if none was.
-    std::string model;  ///< As the client named it.
+    std::string schema_digest;  ///< Of what the answer had to follow; empty if nothing was asked.
+    std::string pool;           ///< That answered, or was asked last; empty if none was.
+    std::string model;          ///< As the client named it.
     std::optional<std::uint64_t> seed;
 
     std::uint64_t prompt_tokens = 0;

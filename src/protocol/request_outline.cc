@@ -85,7 +85,7 @@ private:
         if (key == "temperature") take_temperature(value);
         if (key == "tools") return take_tools(value);
         if (key == "response_format") return take_format(value);
-        if (key == "structured_outputs") structured_ = structured_ || !is_null(value);
+        if (key == "structured_outputs") return take_structured_outputs(value);
         return {};
     }
 
@@ -163,10 +163,13 @@ private:
 
     Result<void> take_tools(od::value& value) {
         od::array tools;
+        std::string_view whole;
         if (is_null(value) || value.get_array().get(tools) != simdjson::SUCCESS) return {};
-        bool empty = true;
-        if (const auto error = tools.is_empty().get(empty)) return not_json(error);
-        tools_ = !empty;
+        if (const auto error = tools.raw_json().get(whole)) return not_json(error);
+        whole = trimmed(whole);
+        tools_ = whole.substr(1, whole.size() - 2).find_first_not_of(" \t\r\n") !=
+                 std::string_view::npos;
+        if (tools_) tools_text_ = whole;
         return {};
     }
 
@@ -174,8 +177,30 @@ private:
         od::object format;
         if (is_null(value) || value.get_object().get(format) != simdjson::SUCCESS) return {};
         std::string_view type;
-        if (format.find_field_unordered("type").get_string().get(type) == simdjson::SUCCESS)
-            structured_ = structured_ || type != "text";
+        if (format.find_field_unordered("type").get_string().get(type) != simdjson::SUCCESS)
+            return {};
+        structured_ = structured_ || type != "text";
+        od::object schema;
+        std::string_view whole;
+        if (format.find_field_unordered("json_schema")
+                .find_field_unordered("schema")
+                .get_object()
+                .get(schema) != simdjson::SUCCESS)
+            return {};
+        if (const auto error = schema.raw_json().get(whole)) return not_json(error);
+        schema_text_ = trimmed(whole);
+        return {};
+    }
+
+    /// A schema, an expression, a grammar or a choice: all of it says what the answer must follow.
+    Result<void> take_structured_outputs(od::value& value) {
+        if (is_null(value)) return {};
+        structured_ = true;
+        od::object rules;
+        std::string_view whole;
+        if (value.get_object().get(rules) != simdjson::SUCCESS) return {};
+        if (const auto error = rules.raw_json().get(whole)) return not_json(error);
+        schema_text_ = trimmed(whole);
         return {};
     }
 
@@ -254,6 +279,10 @@ private:
     void settle() {
         outline_.opening = xxh3_128(std::as_bytes(std::span(opening_)));
         outline_.fixed = greedy_ || seeded_;
+        if (const auto text = schema_text_.empty() ? tools_text_ : schema_text_; !text.empty()) {
+            const Xxh128 digest = xxh3_128(std::as_bytes(std::span(text)));
+            outline_.schema_digest = fmt::format("{:016x}{:016x}", digest.high, digest.low);
+        }
         outline_.kind = tools_        ? RequestKind::kTools
                         : structured_ ? RequestKind::kJsonSchema
                         : seeded_     ? RequestKind::kSeeded
@@ -263,6 +292,8 @@ private:
     simdjson::padded_string_view body_;
     RequestOutline outline_;
     std::string opening_;
+    std::string_view schema_text_;  ///< In the body.
+    std::string_view tools_text_;
     bool saw_model_ = false;
     bool saw_stream_options_ = false;
     bool seeded_ = false;

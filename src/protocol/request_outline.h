@@ -34,6 +34,9 @@ struct RequestOutline {
     std::optional<std::uint64_t> max_tokens;
     std::string prompt_cache_key;
     std::string user;
+    /// Of the JSON schema or grammar that the answer must follow, else of the tools: 32 hexadecimal
+    /// digits, equal for equal text. Empty if there is none.
+    std::string schema_digest;
     /// Of the system text and the first user text, or of a prompt's beginning.
     Xxh128 opening;
 

@@ -20,6 +20,7 @@ RequestReport report() {
                          .time = std::chrono::system_clock::time_point(milliseconds(123)),
                          .tenant = "acme",
                          .kind = RequestKind::kSeeded,
+                         .schema_digest = "d1",
                          .pool = "stable",
                          .prompt_tokens = 20'000,
                          .ttft = milliseconds(12),
@@ -63,6 +64,7 @@ TEST(RecordRowTest, ARowSaysWhatTheReportSays) {
     EXPECT_EQ(row.held(), milliseconds(30));
     EXPECT_EQ(row.device_memory_bytes, 7U);
     EXPECT_EQ(row.error, "worker_lost");
+    EXPECT_EQ(row.schema_digest, "d1");
     EXPECT_EQ(row.legs[0].fingerprint, "fp of Krill");
 }
 

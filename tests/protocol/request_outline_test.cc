@@ -57,6 +57,30 @@ TEST(RequestOutlineTest, KindsTakeTheLastThatApplies) {
     EXPECT_EQ(outline(R"({"tools":[]})").kind, RequestKind::kText);
 }
 
+TEST(RequestOutlineTest, EqualSchemasHaveEqualDigests) {
+    const auto digest = [](const std::string& fields) { return outline(fields).schema_digest; };
+    const auto schema = [&](const std::string& name, const std::string& text) {
+        return digest(R"({"response_format":{"type":"json_schema","json_schema":{"name":")" + name +
+                      R"(","schema":)" + text + "}}}");
+    };
+    const std::string first = schema("a", R"({"type":"object"})");
+    EXPECT_EQ(first.size(), 32U);
+    EXPECT_EQ(schema("b", R"({"type":"object"} )"), first) << "whatever it is called";
+    EXPECT_NE(schema("a", R"({"type":"array"})"), first);
+
+    const std::string tools = digest(R"({"tools":[{"type":"function"}]})");
+    EXPECT_EQ(tools.size(), 32U);
+    EXPECT_NE(digest(R"({"tools":[{"type":"function","function":{}}]})"), tools);
+    EXPECT_NE(digest(R"({"structured_outputs":{"regex":"a"}})"),
+              digest(R"({"structured_outputs":{"regex":"b"}})"));
+    for (const char* without :
+         {"{}", R"({"tools":[ ]})", R"({"response_format":{"type":"json_object"}})",
+          R"({"response_format":{"type":"json_schema","json_schema":null}})",
+          R"({"response_format":{"type":"json_schema","json_schema":{"schema":7}}})",
+          R"({"structured_outputs":null})"})
+        EXPECT_EQ(digest(without), "") << without;
+}
+
 TEST(RequestOutlineTest, WhatIsNotAnObjectOfJsonIsRefused) {
     for (const char* body : {"", "   ", "[]", "7", "{", R"({"model":"a")", R"({"model":7})",
                              R"({"model":"a","model":"b"})", R"({"stream":"yes"})",
