@@ -81,6 +81,22 @@ install_npm_modules() {
     cp "$folder/package-lock.json" "$stamp"
 }
 
+# Not everybody reaches a package index for Python: without the server its tests are skipped.
+install_llama_server() {
+    local wish=tests/e2e/requirements-llama.txt venv=tests/e2e/.venv-llama
+    if cmp -s "$wish" "$venv/.installed"; then return; fi
+    say "pip install in $venv"
+    rm -rf "$venv"
+    if python3 -m venv "$venv" &&
+        "$venv/bin/pip" install --quiet --disable-pip-version-check --retries 1 --only-binary :all: \
+            --requirement "$wish" >&2; then
+        cp "$wish" "$venv/.installed"
+    else
+        rm -rf "$venv"
+        say "llama.cpp's server can't be installed; the tests that need it are skipped"
+    fi
+}
+
 case $purpose in build | test | check) ;; *) die "usage: tools/bootstrap.sh [build|test|check]" ;; esac
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
     die "this is not Debian; install the equivalents of deploy/debian-packages.txt, then use cmake"
@@ -89,4 +105,5 @@ mapfile -t missing < <(missing_packages)
 if ((${#missing[@]})); then install_packages "${missing[@]}"; fi
 if [[ $purpose != build ]]; then
     for folder in $(npm_folders); do install_npm_modules "$folder"; done
+    install_llama_server
 fi

@@ -13,5 +13,8 @@ command -v node >/dev/null || skip "there is no node here; make test installs it
 major=$(node -p 'process.versions.node.split(".")[0]')
 ((major >= 18)) || skip "node is $(node --version), but these tests need 18 or later"
 [[ -d node_modules/openai ]] || skip "no modules in tests/e2e; make test runs npm ci there"
+if grep -q llama_server.mjs "$file" && [[ ! -f .venv-llama/.installed ]]; then
+    skip "llama.cpp's server is not here; make test installs it where pip reaches a registry"
+fi
 
 exec node --test "$file"
