@@ -12,7 +12,7 @@ import { waitUntil } from './waiting.mjs';
 const kGuards =
   guard('differs_share', 'max = 0.05') +
   guard('error_rate', 'max = 0.05') +
-  guard('tbt_p50', 'max_ratio = 4');
+  guard('tbt_p50', 'max_ratio = 2');
 
 let stable;
 
@@ -22,7 +22,7 @@ before(async () => {
 after(() => stable?.program.kill('SIGKILL'));
 
 test('slower', async () => {
-  await withPair({ config: kPlan + shadow() + kGuards, stable, faults: 'slow_step=100ms' }, async (pair) => {
+  await withPair({ config: kPlan + shadow() + kGuards, stable, faults: 'slow_step=500ms' }, async (pair) => {
     await sawRollback(pair, /^tbt_p50 of candidate is/);
     const row = await pair.cardRow('text', worse);
     assert.equal(judged(row, 'tbt_p50'), 'worse');
