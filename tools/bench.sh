@@ -8,3 +8,4 @@ python3 bench/server.py
 python3 bench/mixed.py
 python3 bench/bandwidth.py
 python3 bench/gateway.py
+python3 bench/busy.py
