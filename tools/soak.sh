@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools/soak.sh: what takes too long for every day. Let nothing else run.
-#   SLUICE_AA_REQUESTS  requests to the A/A pair (10000)
+#   SLUICE_AA_REQUESTS       requests to the A/A pair (10000)
+#   SLUICE_OVERLOAD_SECONDS  how long four times the load is sent (60)
 set -euo pipefail
 cd "$(dirname "$0")/.."
 tools/bootstrap.sh test
@@ -9,3 +10,4 @@ tools/build.sh release sluice
 export SLUICE_BIN=$PWD/build/sluice SLUICE_E2E_PATIENCE=10
 export SLUICE_AA_REQUESTS=${SLUICE_AA_REQUESTS:-10000}
 tests/e2e/run.sh tests/e2e/equal_pair_test.mjs
+tests/e2e/run.sh tests/soak/overload_test.mjs
