@@ -71,8 +71,13 @@ DraftPolicy::Lengths DraftPolicy::choose(const Load& load) {
     if (!step_costs_.is_measured(load.sequences) || (load.lookups.empty() && load.head == 0))
         return {};
     const Lengths best = fastest(load);
-    if (best != last_best_) try_every_ = kTryEvery;
-    last_best_ = best;
+    ++steps_since_change_;
+    if (best != last_best_) {
+        // What was best for long is no more. Lengths that are about equal take turns for nothing.
+        if (steps_since_change_ > kTryEveryMost) try_every_ = kTryEvery;
+        steps_since_change_ = 0;
+        last_best_ = best;
+    }
     const Lengths other = alternative(load, best);
     return other != best && is_time_to_try(load, other) ? other : best;
 }

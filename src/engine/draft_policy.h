@@ -71,6 +71,7 @@ private:
     std::size_t tries_left_ = 0;
     std::size_t try_every_ = kTryEvery;
     Lengths last_best_;
+    std::size_t steps_since_change_ = 0;  ///< Of the best lengths.
     bool tries_plain_ = false;
 
     static constexpr std::size_t kTryEvery = 64;
