@@ -206,7 +206,7 @@ def native(options):
                    "--model", "krill", "--worker", engine.address]
         with process(command, 1, f"http://127.0.0.1:{SLUICE}/ready") as pid:
             rows = run_load(options, [f"sluice={SLUICE},{pid}"],
-                            ["--connections", 2, "--model", "krill", "--max-tokens", 1, "--warm-ms", 6000,
+                            ["--connections", 32, "--model", "krill", "--max-tokens", 1, "--warm-ms", 6000,
                              "--measure-ms", 2000, "--rounds", 1])["sluice"]
     cost = rows[0]["cpu_us"] / max(rows[0]["requests"], 1)
     return show("native, 4 KB prompt", "CPU us/request", "-", cost, cost, 400)

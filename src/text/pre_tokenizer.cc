@@ -34,6 +34,11 @@ bool is_ascii_letter(char byte) {
     return lower >= 'a' && lower <= 'z';
 }
 
+/// Neither a number nor Chinese, which needs no table to tell.
+bool is_ascii_but_no_digit(char byte) {
+    return static_cast<unsigned char>(byte) < 0x80 && (byte < '0' || byte > '9');
+}
+
 bool is_newline(char byte) { return byte == '\r' || byte == '\n'; }
 
 }  // namespace
@@ -69,6 +74,10 @@ void PieceReader::open_segment() {
     const bool cjk = is_cjk(first.code_point);
     std::size_t end = position_ + first.length;
     while (end < text_.size()) {
+        if (!cjk && is_ascii_but_no_digit(text_[end])) {
+            ++end;
+            continue;
+        }
         const Character character = character_at(text_, end);
         if (character.is(UnicodeClass::kNumber) || is_cjk(character.code_point) != cjk) break;
         end += character.length;
@@ -124,6 +133,10 @@ std::size_t PieceReader::ascii_word_end(std::size_t begin) const {
 std::size_t PieceReader::letters_end(std::size_t begin) const {
     std::size_t end = begin;
     while (end < segment_end_) {
+        if (is_ascii_letter(text_[end])) {
+            ++end;
+            continue;
+        }
         const Character character = character_at(text_, end);
         if (!character.is(UnicodeClass::kLetterOrMark)) break;
         end += character.length;
