@@ -54,7 +54,8 @@ Info gather(const std::filesystem::path& path, const checkpoint::GgufFile& file)
     info.parameters = checkpoint::read_hyper_parameters(file);
     info.tokenizer = gateway::read_tokenizer(file);
     if (const auto model = engine::Model::outline(file)) {
-        info.memory = engine::Engine::memory_use(*model, {.threads = engine::kAutoThreads});
+        info.memory = engine::Engine::memory_use(
+            *model, {.threads = engine::kAutoThreads, .speculation = engine::Speculation::kAuto});
     } else {
         info.memory = std::unexpected(model.error());
     }

@@ -82,9 +82,12 @@ MemoryUse Engine::memory_use(const std::shared_ptr<const Model>& model,
     ThreadTeam team(most_threads(options));
     const tensor::DryRun dry;
     const Forward forward(model, team, options.step_tokens);
+    std::size_t pools = KvPool::bytes(pool_shape(model->parameters(), options));
+    if (Speculator::uses_head(options.speculation, *model))
+        pools += KvPool::bytes(MtpDrafter::pool_shape(model->parameters(), options.running_max));
     return {.embedding = model->embedding_bytes(),
             .weights = model->weights().bytes,
-            .kv_pool = KvPool::bytes(pool_shape(model->parameters(), options)),
+            .kv_pool = pools,
             .activations = dry.bytes()};
 }
 

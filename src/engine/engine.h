@@ -86,7 +86,7 @@ struct EngineStats {
 struct MemoryUse {
     std::size_t embedding = 0;    ///< Of the mapped checkpoint; shared between processes.
     std::size_t weights = 0;      ///< Packed; shared where they lie in a file.
-    std::size_t kv_pool = 0;      ///< When every block has been used.
+    std::size_t kv_pool = 0;      ///< When every block has been used, the MTP head's included.
     std::size_t activations = 0;  ///< Of the largest step.
 
     [[nodiscard]] std::size_t total() const { return embedding + weights + kv_pool + activations; }

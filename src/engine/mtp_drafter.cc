@@ -39,14 +39,18 @@ Result<std::unique_ptr<MtpDrafter>> MtpDrafter::create(std::shared_ptr<const Mod
                                                        Forward& forward, std::size_t rows_max,
                                                        std::size_t sequences_max) {
     SLUICE_ASSERT(model->mtp() != nullptr && rows_max >= sequences_max);
-    const checkpoint::HyperParameters& p = model->parameters();
-    auto pool = KvPool::create({.blocks = sequences_max * kBlocksMax,
-                                .block_tokens = kBlockTokens,
-                                .layers = 1,
-                                .row_floats = std::size_t{p.kv_rank} + p.rope});
+    auto pool = KvPool::create(pool_shape(model->parameters(), sequences_max));
     if (!pool) return std::unexpected(pool.error());
     return std::unique_ptr<MtpDrafter>(
         new MtpDrafter(std::move(model), forward, rows_max, std::move(*pool)));
+}
+
+KvPool::Shape MtpDrafter::pool_shape(const checkpoint::HyperParameters& parameters,
+                                     std::size_t sequences_max) {
+    return {.blocks = sequences_max * kBlocksMax,
+            .block_tokens = kBlockTokens,
+            .layers = 1,
+            .row_floats = std::size_t{parameters.kv_rank} + parameters.rope};
 }
 
 MtpDrafter::MtpDrafter(std::shared_ptr<const Model> model, Forward& forward, std::size_t rows_max,

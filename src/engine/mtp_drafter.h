@@ -68,6 +68,10 @@ public:
         std::shared_ptr<const Model> model, Forward& forward, std::size_t rows_max,
         std::size_t sequences_max);
 
+    /// Of the head's own cache.
+    [[nodiscard]] static KvPool::Shape pool_shape(const checkpoint::HyperParameters& parameters,
+                                                  std::size_t sequences_max);
+
     /// Takes the hidden states of rows `row`.. of forward's last pass: of `count` positions of a
     /// sequence from `position` on.
     void remember(MtpMemory& memory, std::size_t row, std::size_t position, std::size_t count);

@@ -16,15 +16,18 @@ using Seconds = std::chrono::duration<double>;
 
 }  // namespace
 
+bool Speculator::uses_head(Speculation kind, const Model& model) {
+    return model.mtp() != nullptr && (kind == Speculation::kMtp || kind == Speculation::kAuto);
+}
+
 Result<std::unique_ptr<Speculator>> Speculator::create(Speculation kind,
                                                        const std::shared_ptr<const Model>& model,
                                                        Forward& forward, std::size_t rows_max,
                                                        std::size_t sequences_max) {
-    const bool has_head = model->mtp() != nullptr;
-    if (kind == Speculation::kMtp && !has_head)
+    if (kind == Speculation::kMtp && model->mtp() == nullptr)
         return std::unexpected(Error::unsupported("the model has no MTP head", "speculation"));
     std::unique_ptr<MtpDrafter> head;
-    if (has_head && (kind == Speculation::kMtp || kind == Speculation::kAuto)) {
+    if (uses_head(kind, *model)) {
         auto created = MtpDrafter::create(model, forward, rows_max, sequences_max);
         if (!created) return std::unexpected(created.error());
         head = std::move(*created);

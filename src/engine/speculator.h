@@ -25,6 +25,9 @@ enum class Speculation : std::uint8_t {
 
 class Speculator {
 public:
+    /// Whether the model's MTP head will guess, with a cache of its own.
+    [[nodiscard]] static bool uses_head(Speculation kind, const Model& model);
+
     /// `forward` takes `rows_max` rows and outlives the speculator; up to `sequences_max` run.
     /// Error `kUnsupported`: the model has no MTP head. Other kinds than kMtp do without.
     [[nodiscard]] static Result<std::unique_ptr<Speculator>> create(

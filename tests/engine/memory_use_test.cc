@@ -65,6 +65,10 @@ TEST(MemoryUseTest, AnOutlineIsEnoughToKnow) {
     const checkpoint::HyperParameters& p = model->parameters();
     EXPECT_EQ(promised.kv_pool,
               options.pool_tokens * p.layers * (p.kv_rank + p.rope) * sizeof(float));
+    const MemoryUse with_head =
+        Engine::memory_use(model, {.threads = kThreads, .speculation = Speculation::kAuto});
+    EXPECT_EQ(with_head.kv_pool - real.kv_pool,
+              KvPool::bytes(MtpDrafter::pool_shape(p, options.running_max)));
     EXPECT_EQ(promised.total(),
               promised.weights + promised.embedding + promised.kv_pool + promised.activations);
 }
