@@ -64,7 +64,7 @@ fuzz:
 neon:  ## The exact folders cross-compiled for AArch64, under qemu (minutes)
 	@tools/neon.sh
 
-soak:  ## Long loads: an A/A pair for 10,000 requests (long)
+soak:  ## Long loads: an A/A pair for 10,000 requests, four times the load for a minute (long)
 	@tools/soak.sh
 
 bench:  ## Ratios to peers and to the machine's limits
