@@ -65,6 +65,25 @@ inline constexpr std::size_t kPortKvComponents = 256;
 inline constexpr std::size_t kPortFrameBacklogBytes = 64 * 1024;
 inline constexpr std::int64_t kPortDeadlineMilliseconds = 7LL * 24 * 60 * 60 * 1000;
 
+// Dispatch and routing
+inline constexpr std::size_t kQuarantinedPrompts = 4'096;
+inline constexpr std::int64_t kQuarantineSeconds = 600;
+inline constexpr std::size_t kPrefixIndexBlocks = 2 * 1024 * 1024;
+inline constexpr std::int64_t kRegistrationSeconds = 3'600;
+inline constexpr std::size_t kEtcdAnswerBytes = 16 * 1024 * 1024;
+
+// KV blocks between workers
+inline constexpr std::size_t kPortBlockKeys = 16'384;
+inline constexpr std::size_t kKvBlockBytes = 64 * 1024 * 1024;
+inline constexpr std::size_t kKvEventsKept = 65'536;
+inline constexpr std::size_t kKvEventsAnswered = 4'096;
+inline constexpr std::size_t kKvHolds = 1'024;
+inline constexpr std::int64_t kKvHoldSeconds = 30;
+inline constexpr std::size_t kDpRanks = 64;
+
+// Simulator
+inline constexpr std::size_t kSimWorkers = 10'000;
+
 // Engine
 inline constexpr std::size_t kEngineWaiting = 8'192;
 inline constexpr std::size_t kEngineRunning = 128;
