@@ -8,6 +8,7 @@
 #include "adapters/worker_answer.h"
 #include "base/limits.h"
 #include "net/sse.h"
+#include "port/port_error.h"
 
 namespace sluice::adapters {
 namespace {
@@ -15,6 +16,11 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::string_view kDone = "[DONE]";
+
+bool kv_is_unavailable(const port::GenerateFrame& frame) {
+    return frame.finish_reason && frame.finish_reason->type == port::FinishType::kError &&
+           frame.finish_reason->code == port::kKvUnavailable;
+}
 
 }  // namespace
 
@@ -94,13 +100,25 @@ struct NativeLeg::State : std::enable_shared_from_this<NativeLeg::State> {
     void on_event(std::string_view data) {
         if (data == kDone) return;
         if (finished) return fail_as_corrupt("a frame came after the last one");
-        const auto frame = port::parse_generate_frame(data);
+        auto frame = port::parse_generate_frame(data);
         if (!frame) return fail_as_corrupt(frame.error().to_string());
         if (frame->rid != rid) return fail_as_corrupt("a frame belongs to another request");
         last_frame = steady_clock::now();
+        finished = frame->finish_reason.has_value() || frame->kv.has_value();
+        if (frame->kv) return hand_over(*frame);
+        if (kv_is_unavailable(*frame)) {
+            return fail({ErrorCode::kNotFound, frame->finish_reason->message});
+        }
         any_frame = true;
-        finished = frame->finish_reason.has_value();
         events.on_frame(*frame);
+    }
+
+    void hand_over(port::GenerateFrame& frame) {
+        if (!events.on_handover) return fail_as_corrupt("nobody asked for a hand-over");
+        if (frame.kv->source.url.empty()) frame.kv->source.url = url;
+        const auto self = shared_from_this();
+        end();
+        events.on_handover(frame);
     }
 
     void on_done() {

@@ -3,7 +3,7 @@
 // One leg of a request on a worker that speaks the engine port: posts the request, reads frames,
 // and tells apart what the gateway must treat differently (refused, full, gone, stalled).
 //
-// A leg ends with exactly one of `on_end` and `on_error`, unless it is destroyed before; destroying
+// A leg ends with exactly one of `on_end`, `on_handover` and `on_error`, unless it is destroyed before; destroying
 // it closes the connection, which makes the worker abort the request. Nothing is retried here.
 //
 // Threads: the loop's.
@@ -24,10 +24,14 @@ struct LegEvents {
     std::function<void(const port::GenerateFrame& frame)> on_frame;
     /// After the frame with a finish reason.
     std::function<void()> on_end;
+    /// In place of `on_frame` and `on_end`, for the frame that ends a prefill: its source's URL is the
+    /// worker's if it named no other. Without it such a frame is corrupt.
+    std::function<void(const port::GenerateFrame& frame)> on_handover;
     /// kInvalid and kOutOfRange (the context is too short): the request is wrong, with its place.
     /// kExhausted: the worker's queue is full. kUnavailable: not ready, no engine port, gone, or cut
     /// off before the end. kTimeout: silent for too long. kCorrupt: not what the port speaks.
-    /// kInternal: a bug of the worker.
+    /// kInternal: a bug of the worker. kNotFound: a decode can't have the blocks it was to start from,
+    /// and has brought no token.
     std::function<void(const Error& error, bool before_first_frame)> on_error;
 };
 

@@ -17,7 +17,9 @@ ErrorCode code_of(int status, std::string_view code) {
         case 405:
         case 409: return ErrorCode::kUnavailable;
         case 429: return ErrorCode::kExhausted;
-        case 503: return code == port::kQueueFull ? ErrorCode::kExhausted : ErrorCode::kUnavailable;
+        case 503:
+            if (code == port::kKvUnavailable) return ErrorCode::kNotFound;
+            return code == port::kQueueFull ? ErrorCode::kExhausted : ErrorCode::kUnavailable;
         default: return ErrorCode::kInternal;
     }
 }

@@ -422,6 +422,7 @@ void Engine::compute(std::span<const StepPart> parts) {
         }
         sequence.draft.clear();
     }
+    computed_tokens_ += batch_.rows.size();
     report.duration = std::chrono::steady_clock::now() - started;
     if (report.prefill_tokens == 0) speculator_->step_took(batch_.rows.size(), report.duration);
     cost_.learn(scheduler_.work(), report.duration);
@@ -525,6 +526,7 @@ void Engine::publish_stats() {
               .evictions = pool_.evictions(),
               .preemptions = scheduler_.preemptions(),
               .steps = steps_,
+              .computed_tokens = computed_tokens_,
               .prepared = prepared_};
 }
 

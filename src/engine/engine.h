@@ -78,6 +78,7 @@ struct EngineStats {
     std::uint64_t evictions = 0;
     std::uint64_t preemptions = 0;
     std::uint64_t steps = 0;
+    std::uint64_t computed_tokens = 0;
     std::uint64_t prepared =
         0;  ///< Requests that came while a step computed, and were queued then.
 };
@@ -128,6 +129,8 @@ public:
     [[nodiscard]] const Model& model() const { return *model_; }
     [[nodiscard]] const EngineOptions& options() const { return options_; }
     [[nodiscard]] const ThreadChoice& threads() const { return threads_; }
+    /// What the keys of this engine's blocks are made from, but for the salt.
+    [[nodiscard]] const kv::BlockKeyRoot& key_root() const { return key_root_; }
     /// Most tokens of prompt and output together that one request may have.
     [[nodiscard]] std::size_t context_tokens() const;
 
@@ -170,6 +173,7 @@ private:
     std::vector<std::size_t> known_;  ///< Tokens of each part's sequence before the step.
     std::uint64_t arrivals_ = 0;
     std::uint64_t steps_ = 0;
+    std::uint64_t computed_tokens_ = 0;
     std::uint64_t sampled_ = 0;  ///< Tokens.
 
     /// Held while the scheduler is used beside a step that computes. The engine's thread uses it

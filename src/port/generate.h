@@ -12,12 +12,32 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/sampling_params.h"
 
 namespace sluice::port {
 
 /// Every request id has this many characters: SGLang aborts by prefix, so none may be another's.
 inline constexpr std::size_t kRidLength = 32;
+
+/// What is asked of the worker. A split request is prefilled by one and decoded by another.
+enum class Phase : std::uint8_t {
+    kFull,
+    kPrefill,  ///< Ends after one new token; the blocks are held for whoever decodes.
+    kDecode,   ///< Starts from blocks that others hold.
+};
+
+/// "full", "prefill" or "decode".
+[[nodiscard]] std::string_view to_string(Phase phase);
+
+/// Blocks of one sequence that a worker holds.
+struct KvSource {
+    std::string url;                 ///< Of the worker: "http://host:port".
+    std::string hold;                ///< kRidLength lower-case hexadecimal digits.
+    std::vector<Sha256Digest> keys;  ///< Of full blocks, in order from the first token on.
+    std::uint32_t tail_tokens = 0;   ///< In the block after them; 0 if there is none.
+    bool operator==(const KvSource&) const = default;
+};
 
 struct GenerateRequest {
     std::string rid;                 ///< kRidLength lower-case hexadecimal digits.
@@ -31,6 +51,10 @@ struct GenerateRequest {
     std::int32_t priority = 0;  ///< Higher runs first.
 
     // Below "sluice" on the wire.
+    Phase phase = Phase::kFull;
+    /// Where a decode may have its blocks from; what can't be had is computed.
+    std::vector<KvSource> kv_sources;
+    std::optional<std::uint32_t> dp_rank;  ///< The least loaded one if it is absent.
     std::vector<TokenId>
         resume_output_ids;          ///< Already given to the client; generation goes on after them.
     std::string salt;               ///< Keeps prefix reuse apart between tenants.
@@ -58,7 +82,15 @@ struct FinishReason {
     FinishType type = FinishType::kStop;
     std::optional<TokenId> matched;  ///< The stop token, which is the last of `output_ids`.
     std::string message;             ///< For kAbort and kError.
+    std::string code{};              ///< For kError: one of port_error.h, or empty.
     bool operator==(const FinishReason&) const = default;
+};
+
+/// The end of a prefill: its first token is in `output_ids`, its blocks are held for whoever decodes.
+struct KvHandover {
+    KvSource source;  ///< `url` is empty if the worker doesn't know how others reach it.
+    std::uint64_t hold_until_ms = 0;  ///< From this frame on, as deadline_ms is from arrival.
+    bool operator==(const KvHandover&) const = default;
 };
 
 /// What happened since the last frame. Without tokens it is a heartbeat.
@@ -69,12 +101,14 @@ struct GenerateFrame {
     std::vector<PositionLogprobs> input_logprobs;  ///< On the first frame with tokens if asked for.
     std::uint64_t prompt_tokens = 0;
     std::uint64_t cached_tokens = 0;  ///< Prompt tokens not computed by this request.
-    std::map<std::string, std::uint64_t> cached_tokens_by_source;  ///< "pool", later "dram", ...
+    std::map<std::string, std::uint64_t>
+        cached_tokens_by_source;          ///< "pool", "peer", later "dram", ...
     std::uint64_t completion_tokens = 0;  ///< In all, those of resume_output_ids included.
     std::uint64_t computed_tokens = 0;    ///< Grows while a prefill runs: that is progress.
     std::uint64_t drafted = 0;
     std::uint64_t accepted = 0;
     std::optional<FinishReason> finish_reason;
+    std::optional<KvHandover> kv;  ///< Ends the leg in place of a finish reason.
 
     bool operator==(const GenerateFrame&) const = default;
 };

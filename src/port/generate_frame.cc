@@ -8,6 +8,7 @@
 #include "port/generate.h"
 #include "port/json_reader.h"
 #include "port/json_writer.h"
+#include "port/kv_source.h"
 
 namespace sluice::port {
 namespace {
@@ -51,6 +52,14 @@ void write(JsonWriter& writer, const FinishReason& reason) {
     writer.field("type", kFinishTypes[static_cast<std::size_t>(reason.type)]);
     if (reason.matched) writer.field("matched", *reason.matched);
     if (!reason.message.empty()) writer.field("message", reason.message);
+    if (!reason.code.empty()) writer.field("code", reason.code);
+    writer.end_object();
+}
+
+void write(JsonWriter& writer, const KvHandover& handover) {
+    writer.begin_object();
+    write_fields(writer, handover.source);
+    writer.field("hold_until_ms", handover.hold_until_ms);
     writer.end_object();
 }
 
@@ -74,6 +83,10 @@ void write_meta(JsonWriter& writer, const GenerateFrame& frame) {
     if (frame.finish_reason) {
         writer.key("finish_reason");
         write(writer, *frame.finish_reason);
+    }
+    if (frame.kv) {
+        writer.key("kv");
+        write(writer, *frame.kv);
     }
     writer.end_object();
 }
@@ -149,7 +162,15 @@ FinishReason read_finish(JsonFields fields) {
     fields.read("matched", matched, 0, std::numeric_limits<TokenId>::max());
     if (matched >= 0) reason.matched = static_cast<TokenId>(matched);
     fields.read("message", reason.message, limits::kPortTextBytes);
+    fields.read("code", reason.code, limits::kPortTextBytes);
     return reason;
+}
+
+KvHandover read_handover(JsonFields fields) {
+    KvHandover handover;
+    read_fields(fields, handover.source);
+    fields.read("hold_until_ms", handover.hold_until_ms, 0, kAnyCount);
+    return handover;
 }
 
 void read_sources(JsonFields& fields, GenerateFrame& frame) {
@@ -179,6 +200,10 @@ void read_meta(JsonFields fields, GenerateFrame& frame) {
     fields.read("accepted", frame.accepted, 0, kAnyCount);
     if (const auto* const finish = fields.object("finish_reason")) {
         frame.finish_reason = read_finish(fields.inside(*finish, "finish_reason"));
+    }
+    if (const auto* const kv = fields.object("kv")) {
+        if (frame.finish_reason) fields.fail("kv", "a request that has ended hands nothing over");
+        frame.kv = read_handover(fields.inside(*kv, "kv"));
     }
 }
 

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <limits>
 
@@ -7,6 +9,7 @@
 #include "port/generate.h"
 #include "port/json_reader.h"
 #include "port/json_writer.h"
+#include "port/kv_source.h"
 
 namespace sluice::port {
 namespace {
@@ -17,6 +20,8 @@ constexpr FloatRange kMinPs{0.0F, 1.0F};
 constexpr FloatRange kPenalties{-2.0F, 2.0F};
 constexpr FloatRange kRepetitionPenalties{0.0F, 2.0F, false};
 constexpr FloatRange kBiases{-100.0F, 100.0F};
+
+constexpr std::array<std::string_view, 3> kPhases{"full", "prefill", "decode"};
 
 constexpr std::int64_t kTopKMax = std::numeric_limits<std::int32_t>::max();
 
@@ -97,18 +102,35 @@ void read_sampling(JsonFields fields, SamplingParams& params) {
     }
 }
 
-void write_own(JsonWriter& writer, const GenerateRequest& request) {
-    if (request.resume_output_ids.empty() && request.salt.empty() && request.deadline_ms == 0) {
-        return;
+void write_kv(JsonWriter& writer, const GenerateRequest& request) {
+    writer.key("kv");
+    writer.begin_object();
+    if (!request.salt.empty()) writer.field("salt", request.salt);
+    if (!request.kv_sources.empty()) {
+        writer.key("sources");
+        writer.begin_array();
+        for (const KvSource& source : request.kv_sources) {
+            writer.begin_object();
+            write_fields(writer, source);
+            writer.end_object();
+        }
+        writer.end_array();
     }
+    writer.end_object();
+}
+
+bool has_own(const GenerateRequest& request) {
+    return request.phase != Phase::kFull || request.dp_rank || !request.kv_sources.empty() ||
+           !request.resume_output_ids.empty() || !request.salt.empty() || request.deadline_ms > 0;
+}
+
+void write_own(JsonWriter& writer, const GenerateRequest& request) {
+    if (!has_own(request)) return;
     writer.key("sluice");
     writer.begin_object();
-    if (!request.salt.empty()) {
-        writer.key("kv");
-        writer.begin_object();
-        writer.field("salt", request.salt);
-        writer.end_object();
-    }
+    if (request.phase != Phase::kFull) writer.field("phase", to_string(request.phase));
+    if (!request.salt.empty() || !request.kv_sources.empty()) write_kv(writer, request);
+    if (request.dp_rank) writer.field("dp_rank", *request.dp_rank);
     if (!request.resume_output_ids.empty()) {
         writer.array("resume_output_ids", request.resume_output_ids);
     }
@@ -116,16 +138,37 @@ void write_own(JsonWriter& writer, const GenerateRequest& request) {
     writer.end_object();
 }
 
-void read_own(JsonFields fields, GenerateRequest& request) {
-    std::string phase = "full";
+void read_phase(JsonFields& fields, Phase& out) {
+    std::string phase(to_string(out));
     fields.read("phase", phase, limits::kPortTextBytes);
-    if (phase != "full") {
-        fields.fail("phase", "only \"full\" is available on this port yet",
-                    ErrorCode::kUnsupported);
+    const auto* const found = std::ranges::find(kPhases, phase);
+    if (found == kPhases.end()) {
+        return fields.fail("phase", R"(this must be "full", "prefill" or "decode")");
     }
-    if (const auto* const kv = fields.object("kv")) {
-        fields.inside(*kv, "kv").read("salt", request.salt, limits::kPortSaltBytes);
+    out = static_cast<Phase>(found - kPhases.begin());
+}
+
+void read_kv(JsonFields fields, GenerateRequest& request) {
+    fields.read("salt", request.salt, limits::kPortSaltBytes);
+    const auto* const sources = fields.array("sources", limits::kPortSources);
+    if (sources == nullptr) return;
+    for (const auto& value : *sources) {
+        const std::string name = fmt::format("sources[{}]", request.kv_sources.size());
+        const auto* const object = value.if_object();
+        if (object == nullptr) return fields.fail(name, "this must be an object");
+        JsonFields inside = fields.inside(*object, name);
+        KvSource& source = request.kv_sources.emplace_back();
+        read_fields(inside, source);
+        if (source.url.empty()) inside.fail("url", "this must be the URL of a worker");
     }
+}
+
+void read_own(JsonFields fields, GenerateRequest& request) {
+    read_phase(fields, request.phase);
+    if (const auto* const kv = fields.object("kv")) read_kv(fields.inside(*kv, "kv"), request);
+    std::int64_t rank = -1;
+    fields.read("dp_rank", rank, 0, std::int64_t{limits::kDpRanks} - 1);
+    if (rank >= 0) request.dp_rank = static_cast<std::uint32_t>(rank);
     fields.read_tokens("resume_output_ids", request.resume_output_ids, limits::kModelContextTokens);
     fields.read("deadline_ms", request.deadline_ms, 0, limits::kPortDeadlineMilliseconds);
 }
@@ -151,6 +194,8 @@ void read_request(JsonFields fields, GenerateRequest& request) {
 }
 
 }  // namespace
+
+std::string_view to_string(Phase phase) { return kPhases[static_cast<std::size_t>(phase)]; }
 
 std::string to_json(const GenerateRequest& request) {
     std::string out;

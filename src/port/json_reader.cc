@@ -125,6 +125,13 @@ void read_whole(JsonFields& fields, const json::value* value, std::string_view n
                 is_whole(*value) ? ErrorCode::kOutOfRange : ErrorCode::kInvalid);
 }
 
+std::optional<Sha256Digest> as_digest(const json::value& value) {
+    const json::string* const text = value.if_string();
+    return text == nullptr ? std::nullopt : digest_from_hex({text->data(), text->size()});
+}
+
+constexpr const char* kDigestWanted = "this must be 64 lower-case hexadecimal digits";
+
 }  // namespace
 
 Result<const json::object*> JsonDocument::parse(std::string_view text) {
@@ -241,6 +248,27 @@ void JsonFields::read_tokens(std::string_view name, std::vector<TokenId>& out,
         result.push_back(*token);
     }
     out = std::move(result);
+}
+
+void JsonFields::read_digests(std::string_view name, std::vector<Sha256Digest>& out,
+                              std::size_t count_max) {
+    const json::array* const digests = array(name, count_max);
+    if (digests == nullptr) return;
+    out.clear();
+    out.reserve(digests->size());
+    for (const json::value& value : *digests) {
+        const std::optional<Sha256Digest> digest = as_digest(value);
+        if (!digest) return fail(fmt::format("{}[{}]", name, out.size()), kDigestWanted);
+        out.push_back(*digest);
+    }
+}
+
+void JsonFields::read_digest(std::string_view name, std::optional<Sha256Digest>& out) {
+    const json::value* const value = find(name);
+    if (value == nullptr) return;
+    const std::optional<Sha256Digest> digest = as_digest(*value);
+    if (!digest) return fail(name, kDigestWanted);
+    out = digest;
 }
 
 void JsonFields::read_rid(std::string_view name, std::string& out) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/sampling_params.h"
 
 namespace sluice::port {
@@ -64,6 +65,9 @@ public:
     void read(std::string_view name, std::int32_t& out, std::int64_t low, std::int64_t high);
     void read_tokens(std::string_view name, std::vector<TokenId>& out, std::size_t count_max,
                      Need need = Need::kOptional);
+    /// Digests of 64 lower-case hexadecimal digits each.
+    void read_digests(std::string_view name, std::vector<Sha256Digest>& out, std::size_t count_max);
+    void read_digest(std::string_view name, std::optional<Sha256Digest>& out);
     /// Exactly kRidLength lower-case hexadecimal digits.
     void read_rid(std::string_view name, std::string& out);
 

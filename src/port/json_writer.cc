@@ -166,4 +166,11 @@ void JsonWriter::null() {
     out_ += "null";
 }
 
+void JsonWriter::digests(std::string_view name, std::span<const Sha256Digest> digests) {
+    key(name);
+    begin_array();
+    for (const Sha256Digest& digest : digests) value(to_hex(digest));
+    end_array();
+}
+
 }  // namespace sluice::port

@@ -7,8 +7,11 @@
 
 #include <concepts>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+
+#include "base/hash.h"
 
 namespace sluice::port {
 
@@ -56,6 +59,9 @@ public:
         for (const auto& number : numbers) value(number);
         end_array();
     }
+
+    /// Each as 64 lower-case hexadecimal digits.
+    void digests(std::string_view name, std::span<const Sha256Digest> digests);
 
 private:
     void open(char bracket);

@@ -1,5 +1,7 @@
 #include "port/load_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -13,6 +15,36 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kStates{"loading", "ready", "stopping", "stalled"};
 constexpr std::uint64_t kAnyCount = std::numeric_limits<std::uint32_t>::max();
+constexpr std::uint64_t kAny64 = std::numeric_limits<std::uint64_t>::max();
+
+/// What a report and each of its ranks say alike.
+template <class Load>
+void write_load(JsonWriter& writer, const Load& load) {
+    writer.field("running", load.running);
+    writer.field("waiting", load.waiting);
+    writer.field("kv_used_share", load.kv_used_share);
+    writer.field("computed_tokens", load.computed_tokens);
+}
+
+template <class Load>
+void read_load(JsonFields& fields, Load& load) {
+    fields.read("running", load.running, 0, kAnyCount);
+    fields.read("waiting", load.waiting, 0, kAnyCount);
+    fields.read("kv_used_share", load.kv_used_share, FloatRange{0.0F, 1.0F});
+    fields.read("computed_tokens", load.computed_tokens, 0, kAny64);
+}
+
+void read_ranks(JsonFields& fields, std::vector<RankLoad>& out) {
+    const auto* const ranks = fields.array("ranks", limits::kDpRanks);
+    if (ranks == nullptr) return;
+    for (const auto& value : *ranks) {
+        const std::string name = fmt::format("ranks[{}]", out.size());
+        const auto* const object = value.if_object();
+        if (object == nullptr) return fields.fail(name, "this must be an object");
+        JsonFields inside = fields.inside(*object, name);
+        read_load(inside, out.emplace_back());
+    }
+}
 
 void read_state(JsonFields& fields, EngineState& out) {
     std::string text;
@@ -33,9 +65,17 @@ std::string to_json(const LoadReport& report) {
     JsonWriter writer(out);
     writer.begin_object();
     writer.field("state", to_string(report.state));
-    writer.field("running", report.running);
-    writer.field("waiting", report.waiting);
-    writer.field("kv_used_share", report.kv_used_share);
+    write_load(writer, report);
+    if (!report.ranks.empty()) {
+        writer.key("ranks");
+        writer.begin_array();
+        for (const RankLoad& rank : report.ranks) {
+            writer.begin_object();
+            write_load(writer, rank);
+            writer.end_object();
+        }
+        writer.end_array();
+    }
     if (report.pid != 0) writer.field("pid", report.pid);
     writer.end_object();
     return out;
@@ -49,9 +89,8 @@ Result<LoadReport> parse_load_report(std::string_view json) {
     JsonFields fields(**root, {}, error);
     LoadReport report;
     read_state(fields, report.state);
-    fields.read("running", report.running, 0, kAnyCount);
-    fields.read("waiting", report.waiting, 0, kAnyCount);
-    fields.read("kv_used_share", report.kv_used_share, FloatRange{0.0F, 1.0F});
+    read_load(fields, report);
+    read_ranks(fields, report.ranks);
     fields.read("pid", report.pid, 0, kAnyCount);
     if (error) return std::unexpected(*error);
     return report;

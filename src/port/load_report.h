@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/error.h"
 
@@ -21,11 +22,23 @@ enum class EngineState : std::uint8_t {
 /// "loading", "ready", "stopping" or "stalled".
 [[nodiscard]] std::string_view to_string(EngineState state);
 
+/// Of one data-parallel rank, which has a pool and a queue of its own.
+struct RankLoad {
+    std::uint32_t running = 0;
+    std::uint32_t waiting = 0;
+    float kv_used_share = 0.0F;
+    std::uint64_t computed_tokens = 0;
+    bool operator==(const RankLoad&) const = default;
+};
+
+/// Of all ranks together.
 struct LoadReport {
     EngineState state = EngineState::kLoading;
-    std::uint32_t running = 0;   ///< Requests that take part in steps.
-    std::uint32_t waiting = 0;   ///< Requests that don't yet.
-    float kv_used_share = 0.0F;  ///< Of the pool, held by running requests: 0 to 1.
+    std::uint32_t running = 0;          ///< Requests that take part in steps.
+    std::uint32_t waiting = 0;          ///< Requests that don't yet.
+    float kv_used_share = 0.0F;         ///< Of the pool, held by running requests: 0 to 1.
+    std::uint64_t computed_tokens = 0;  ///< Since the start; growth is what progress means.
+    std::vector<RankLoad> ranks{};      ///< By rank; empty where there is only one.
     /// The process, so that a restart is seen however quick it was; 0 if it does not say.
     std::uint32_t pid = 0;
     bool operator==(const LoadReport&) const = default;

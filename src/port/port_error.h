@@ -20,6 +20,9 @@ inline constexpr std::string_view kPayloadTooLarge = "payload_too_large";       
 inline constexpr std::string_view kInternal = "internal";                              // 500
 inline constexpr std::string_view kQueueFull = "queue_full";                           // 503
 inline constexpr std::string_view kNotReady = "not_ready";  // 503, loading or stopping
+/// Too much of the KV that a decode was to start from can't be had: it goes back to prefill. 503, or
+/// in the finish reason of a stream that has begun and brought no token.
+inline constexpr std::string_view kKvUnavailable = "kv_unavailable";
 
 struct PortError {
     std::string message;

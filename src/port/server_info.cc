@@ -23,6 +23,9 @@ void write(JsonWriter& writer, const KvComponent& component) {
     writer.field("replay", component.replay);
     writer.field("min_hit", component.min_hit);
     writer.field("hit_exactness", component.hit_exact ? kExact : kApproximate);
+    writer.field("shard", component.shard);
+    writer.field("layout", component.layout);
+    writer.field("dtype", component.dtype);
     writer.end_object();
 }
 
@@ -32,6 +35,9 @@ KvComponent read_component(JsonFields fields) {
     fields.read("quantum", component.quantum, 1, kAny32);
     fields.read("replay", component.replay, 0, kAny32);
     fields.read("min_hit", component.min_hit, 0, kAny32);
+    fields.read("shard", component.shard, 0, kAny32);
+    fields.read("layout", component.layout, limits::kPortTextBytes);
+    fields.read("dtype", component.dtype, limits::kPortTextBytes);
     std::string exactness(kExact);
     fields.read("hit_exactness", exactness, limits::kPortTextBytes);
     component.hit_exact = exactness == kExact;
@@ -116,7 +122,7 @@ Result<ServerInfo> parse_server_info(std::string_view json) {
     fields.read("max_running", info.max_running, 0, kAny32);
     fields.read("max_waiting", info.max_waiting, 0, kAny32);
     fields.read("vocabulary", info.vocabulary, 0, kAny32);
-    fields.read("dp_ranks", info.dp_ranks, 1, kAny32);
+    fields.read("dp_ranks", info.dp_ranks, 1, limits::kDpRanks);
     fields.read("device_memory_bytes", info.device_memory_bytes, 0, kAny64);
     if (error) return std::unexpected(*error);
     return info;

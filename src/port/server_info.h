@@ -18,6 +18,11 @@ struct KvComponent {
     std::uint32_t replay = 0;   ///< Tokens to compute again before a hit is usable.
     std::uint32_t min_hit = 0;  ///< Shortest useful hit in tokens.
     bool hit_exact = true;      ///< A hit gives the same bits as computing.
+    // With the fingerprint, the numerics id, block_tokens and a salt, what the keys of blocks are
+    // made from (kv/block_key.h): whoever knows a prompt's tokens can name its blocks.
+    std::uint32_t shard = 0;
+    std::string layout{};
+    std::string dtype{};
     bool operator==(const KvComponent&) const = default;
 };
 

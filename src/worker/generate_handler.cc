@@ -58,6 +58,11 @@ void handle_generate(Service& service, const std::shared_ptr<net::HttpExchange>&
         return exchange->respond(
             error_answer(400, port::kInvalidRequest, error.message(), error.place()));
     }
+    if (request->phase != port::Phase::kFull) {
+        return exchange->respond(error_answer(400, port::kInvalidRequest,
+                                              "only \"full\" is available on this worker yet",
+                                              "sluice.phase"));
+    }
     if (auto refusal = refuse_by_size(*request)) return exchange->respond(*refusal);
     const std::string rid = request->rid;
     if (service.generations.contains(rid)) return exchange->respond(duplicate(rid));

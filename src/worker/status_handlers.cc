@@ -15,6 +15,7 @@ port::LoadReport load_of(const Service& service, port::EngineState state) {
     const engine::EngineStats stats = service.engine->stats();
     report.running = static_cast<std::uint32_t>(stats.running);
     report.waiting = static_cast<std::uint32_t>(stats.waiting);
+    report.computed_tokens = stats.computed_tokens;
     report.kv_used_share = static_cast<float>(stats.blocks_held) / static_cast<float>(stats.blocks);
     return report;
 }

@@ -120,8 +120,15 @@ port::ServerInfo describe(const engine::Engine& engine, port::ServerInfo about) 
     if (about.dialect.empty()) about.dialect = model.parameters().dialect;
     about.fingerprint = model.fingerprint();
     about.numerics_id = model.numerics_id();
-    about.kv_components = {
-        {.name = "mla", .quantum = 1, .replay = 0, .min_hit = 0, .hit_exact = true}};
+    const kv::BlockKeyRoot& root = engine.key_root();
+    about.kv_components = {{.name = root.component,
+                            .quantum = 1,
+                            .replay = 0,
+                            .min_hit = 0,
+                            .hit_exact = true,
+                            .shard = root.shard,
+                            .layout = root.layout,
+                            .dtype = root.dtype}};
     about.block_tokens = engine::Engine::kBlockTokens;
     about.context_length = engine.context_tokens();
     about.pool_tokens = stats.blocks * engine::Engine::kBlockTokens;

@@ -2,6 +2,7 @@
 
 #include "adapters/native_leg.h"
 
+#include "port/port_error.h"
 #include "tests/worker/support.h"
 
 namespace sluice::adapters {
@@ -35,6 +36,7 @@ public:
     // After `wait`.
     [[nodiscard]] const Stream& stream() const { return stream_; }
     [[nodiscard]] const std::optional<Error>& error() const { return error_; }
+    [[nodiscard]] const std::optional<port::GenerateFrame>& handover() const { return handover_; }
     [[nodiscard]] bool before_first_frame() const { return before_first_frame_; }
 
 private:
@@ -51,6 +53,13 @@ private:
                         leg_.reset();
                         over_.set();
                     },
+                .on_handover =
+                    [this](const port::GenerateFrame& frame) {
+                        EXPECT_FALSE(over_.is_set());
+                        handover_ = frame;
+                        leg_.reset();
+                        over_.set();
+                    },
                 .on_error =
                     [this](const Error& error, bool before_first_frame) {
                         EXPECT_FALSE(over_.is_set());
@@ -63,6 +72,7 @@ private:
 
     Stream stream_;
     std::optional<Error> error_;
+    std::optional<port::GenerateFrame> handover_;
     bool before_first_frame_ = false;
     Signal first_;
     Signal over_;
@@ -180,6 +190,23 @@ port::GenerateFrame last_frame() {
     return frame;
 }
 
+port::GenerateFrame kv_unavailable() {
+    port::GenerateFrame frame;
+    frame.finish_reason = port::FinishReason{.type = port::FinishType::kError,
+                                             .matched = {},
+                                             .message = "too much is missing",
+                                             .code = std::string(port::kKvUnavailable)};
+    return frame;
+}
+
+port::GenerateFrame hand_over(const std::string& url) {
+    port::GenerateFrame frame = tokens({7});
+    frame.kv = port::KvHandover{
+        .source = {.url = url, .hold = rid(9), .keys = {sha256("a")}, .tail_tokens = 3},
+        .hold_until_ms = 30'000};
+    return frame;
+}
+
 const std::string kStreamHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n";
 
 /// A body with its end told by Content-Length; `missing` bytes of it never come.
@@ -219,6 +246,11 @@ INSTANTIATE_TEST_SUITE_P(
         BadAnswer{"DoneWithoutAReason", body_of(event(tokens({5})) + "data: [DONE]\n\n"),
                   ErrorCode::kUnavailable, false},
         BadAnswer{"AnothersFrame", body_of(event(tokens({5}), 2)), ErrorCode::kCorrupt, true},
+        BadAnswer{"KvUnavailable", body_of(event(kv_unavailable())), ErrorCode::kNotFound, true},
+        BadAnswer{"KvUnavailableAtOnce",
+                  "HTTP/1.1 503 No\r\nContent-Length: 53\r\n\r\n"
+                  R"({"error":{"message":"gone","code":"kv_unavailable"} })",
+                  ErrorCode::kNotFound, true},
         BadAnswer{"AFrameAfterTheEnd", body_of(event(last_frame()) + event(tokens({5}))),
                   ErrorCode::kCorrupt, false}),
     [](const auto& info) { return info.param.name; });
@@ -238,6 +270,22 @@ TEST(NativeLegTest, AStreamThatIsCutAfterItsLastFrameIsComplete) {
     ASSERT_TRUE(run.wait());
     EXPECT_FALSE(run.error().has_value());
     EXPECT_EQ(run.stream().tokens(), (std::vector<TokenId>{5, 7}));
+}
+
+TEST(NativeLegTest, AHandOverEndsTheLegAtItsFrame) {
+    ScriptedServer server({body_of(event(tokens({})) + event(hand_over("")), 10),
+                           body_of(event(hand_over("http://other:1")))});
+    LegRun run(server.url(""), request(1, 10, 5));
+    ASSERT_TRUE(run.wait());
+    EXPECT_FALSE(run.error().has_value());
+    ASSERT_TRUE(run.handover().has_value());
+    EXPECT_EQ(run.handover()->output_ids, std::vector<TokenId>{7});
+    EXPECT_EQ(run.handover()->kv->source.url, server.url(""));
+    EXPECT_EQ(run.stream().frames.size(), 1U);
+
+    LegRun named(server.url(""), request(1, 10, 5));
+    ASSERT_TRUE(named.wait());
+    EXPECT_EQ(named.handover()->kv->source.url, "http://other:1");
 }
 
 TEST(NativeLegTest, NobodyThereIsUnavailable) {

@@ -58,6 +58,32 @@ TEST(GenerateFrameTest, NamesOnTheWireAreThoseOfTheContract) {
               R"("finish_reason":{"type":"stop","matched":1,"message":"a\nb"}}})");
 }
 
+TEST(GenerateFrameTest, AHandOverNamesItsBlocks) {
+    GenerateFrame frame;
+    frame.rid = kRid;
+    frame.output_ids = {5};
+    frame.kv = KvHandover{.source = {.url = "http://w:1",
+                                     .hold = std::string(kRid),
+                                     .keys = {sha256("a")},
+                                     .tail_tokens = 3},
+                          .hold_until_ms = 30'000};
+    const std::string json = to_json(frame);
+    EXPECT_NE(
+        json.find(R"("kv":{"url":"http://w:1","hold":"0123456789abcdef0123456789abcdef",)"
+                  R"("keys":["ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"],)"
+                  R"("tail_tokens":3,"hold_until_ms":30000}})"),
+        std::string::npos)
+        << json;
+    EXPECT_EQ(parse_generate_frame(json), frame);
+}
+
+TEST(GenerateFrameTest, WhatHasEndedHandsNothingOver) {
+    const std::string kv = R"(,"kv":{"hold":"0123456789abcdef0123456789abcdef"})";
+    EXPECT_TRUE(parse_generate_frame(with("", kv)).has_value());
+    expect_refused(with("", kv + R"(,"finish_reason":{"type":"stop"})"), "meta_info.kv");
+    expect_refused(with("", R"(,"kv":{})"), "meta_info.kv.hold");
+}
+
 TEST(GenerateFrameTest, AHeartbeatHasNoTokens) {
     const auto frame = parse_generate_frame(
         with("\"output_ids\":[]", ",\"computed_tokens\":512,\"finish_reason\":null"));
@@ -125,7 +151,15 @@ GenerateFrame random_frame(std::mt19937_64& random) {
         for (std::uint64_t i = below(9); i > 0; --i) {
             reason.message += static_cast<char>(below(128));
         }
+        if (below(2) == 0) reason.code = "kv_unavailable";
         frame.finish_reason = reason;
+    } else if (below(2) == 0) {
+        frame.kv.emplace();
+        frame.kv->source.hold = frame.rid;
+        for (std::uint64_t i = below(4); i > 0; --i)
+            frame.kv->source.keys.push_back(sha256(std::to_string(random())));
+        frame.kv->source.tail_tokens = static_cast<std::uint32_t>(below(64));
+        frame.kv->hold_until_ms = random();
     }
     return frame;
 }

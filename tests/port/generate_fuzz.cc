@@ -7,6 +7,8 @@
 #include "base/assert.h"
 #include "port/abort.h"
 #include "port/generate.h"
+#include "port/kv_events.h"
+#include "port/load_report.h"
 #include "port/server_info.h"
 
 namespace {
@@ -28,5 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(sluice::port::parse_generate_frame, text);
     check(sluice::port::parse_server_info, text);
     check(sluice::port::parse_abort_request, text);
+    check(sluice::port::parse_kv_event_page, text);
+    check(sluice::port::parse_load_report, text);
     return 0;
 }

@@ -36,7 +36,11 @@ TEST(GenerateRequestTest, NamesOnTheWireAreThoseOfTheContract) {
     request.sampling_params.stop_token_ids = {1};
     request.top_logprobs_num = 2;
     request.priority = -1;
+    request.phase = Phase::kDecode;
     request.salt = "tenant \"a\"";
+    request.kv_sources = {
+        {.url = "http://w:1", .hold = std::string(kRid), .keys = {sha256("a")}, .tail_tokens = 3}};
+    request.dp_rank = 2;
     request.resume_output_ids = {4};
     request.deadline_ms = 1000;
     EXPECT_EQ(to_json(request),
@@ -46,13 +50,16 @@ TEST(GenerateRequestTest, NamesOnTheWireAreThoseOfTheContract) {
               R"("presence_penalty":0,"repetition_penalty":1,"logit_bias":{"9":-1.5,"3":2},)"
               R"("stop_token_ids":[1],"min_new_tokens":0,"ignore_eos":false},"stream":true,)"
               R"("return_logprob":false,"top_logprobs_num":2,"logprob_start_len":-1,)"
-              R"("priority":-1,"sluice":{"kv":{"salt":"tenant \"a\""},"resume_output_ids":[4],)"
+              R"("priority":-1,"sluice":{"phase":"decode","kv":{"salt":"tenant \"a\"",)"
+              R"("sources":[{"url":"http://w:1","hold":"0123456789abcdef0123456789abcdef",)"
+              R"("keys":["ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"],)"
+              R"("tail_tokens":3}]},"dp_rank":2,"resume_output_ids":[4],)"
               R"("deadline_ms":1000}})");
 }
 
 TEST(GenerateRequestTest, WhatIsLeftOutHasItsDefaultAndWhatIsUnknownIsIgnored) {
     const auto request = parse_generate_request(
-        with(R"(,"priority":null,"sluice":{"dp_rank":3,"kv":{"keys":[]}},"x":[{}])"));
+        with(R"(,"priority":null,"sluice":{"phase":null,"kv":{"class":"chat"}},"x":[{}])"));
     ASSERT_TRUE(request.has_value()) << request.error().to_string();
     GenerateRequest expected;
     expected.rid = kRid;
@@ -98,6 +105,16 @@ GenerateRequest random_request(std::mt19937_64& random) {
     for (std::uint64_t i = below(9); i > 0; --i) request.salt += static_cast<char>(below(128));
     request.salt += coin() ? "é…😀" : "";
     request.deadline_ms = below(1'000'000);
+    request.phase = static_cast<Phase>(below(3));
+    if (coin()) request.dp_rank = static_cast<std::uint32_t>(below(limits::kDpRanks));
+    for (std::uint64_t i = below(3); i > 0; --i) {
+        KvSource& source = request.kv_sources.emplace_back();
+        source.url = "http://10.0.0.1:" + std::to_string(below(65'536));
+        source.hold = request.rid;
+        for (std::uint64_t k = below(4); k > 0; --k)
+            source.keys.push_back(sha256(std::to_string(random())));
+        source.tail_tokens = static_cast<std::uint32_t>(below(64));
+    }
     return request;
 }
 
@@ -126,7 +143,19 @@ TEST(GenerateRequestTest, AWrongFieldIsNamedWithItsPlace) {
     expect_refused(with(R"(,"sluice":{"deadline_ms":-1})"), "sluice.deadline_ms");
     expect_refused(with(R"(,"sluice":{"resume_output_ids":[1,null]})"),
                    "sluice.resume_output_ids[1]");
-    expect_refused(with(R"(,"sluice":{"phase":"prefill"})"), "sluice.phase");
+    expect_refused(with(R"(,"sluice":{"phase":"encode"})"), "sluice.phase");
+    expect_refused(with(R"(,"sluice":{"dp_rank":64})"), "sluice.dp_rank");
+    expect_refused(with(R"(,"sluice":{"kv":{"sources":[1]}})"), "sluice.kv.sources[0]");
+    const std::string hold = R"("hold":")" + std::string(kRid) + '"';
+    const auto source = [&](std::string_view fields) {
+        return with(R"(,"sluice":{"kv":{"sources":[{)" + std::string(fields) + "}]}}");
+    };
+    expect_refused(source(hold), "sluice.kv.sources[0].url");
+    expect_refused(source(R"("url":"http://w:1")"), "sluice.kv.sources[0].hold");
+    expect_refused(source(R"("url":"http://w:1","keys":["AB"],)" + hold),
+                   "sluice.kv.sources[0].keys[0]");
+    expect_refused(source(R"("url":"http://w:1","tail_tokens":-1,)" + hold),
+                   "sluice.kv.sources[0].tail_tokens");
 }
 
 TEST(GenerateRequestTest, SamplingRangesHold) {
@@ -173,6 +202,15 @@ TEST(GenerateRequestTest, ListsHaveBounds) {
         biases += ",\"" + std::to_string(i) + "\":0";
     }
     expect_refused(with_sampling("\"logit_bias\":{" + biases + "}"), "sampling_params.logit_bias");
+    std::string keys = "\"" + to_hex(sha256("a")) + "\"";
+    for (std::size_t i = 0; i < limits::kPortBlockKeys; ++i)
+        keys += ",\"" + to_hex(sha256("a")) + "\"";
+    expect_refused(with(R"(,"sluice":{"kv":{"sources":[{"url":"http://w:1","hold":")" +
+                        std::string(kRid) + R"(","keys":[)" + keys + "]}]}}"),
+                   "sluice.kv.sources[0].keys");
+    std::string sources = "{}";
+    for (std::size_t i = 0; i < limits::kPortSources; ++i) sources += ",{}";
+    expect_refused(with(R"(,"sluice":{"kv":{"sources":[)" + sources + "]}}"), "sluice.kv.sources");
     expect_refused(with(",\"sluice\":{\"kv\":{\"salt\":\"" +
                         std::string(limits::kPortSaltBytes + 1, 'x') + "\"}}"),
                    "sluice.kv.salt");

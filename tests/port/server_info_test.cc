@@ -10,9 +10,13 @@ ServerInfo example() {
     info.numerics_id = "1/f32";
     info.tokenizer_digest = "bb";
     info.dialect = "deepseek-v4.1";
-    info.kv_components = {
-        {.name = "mla"},
-        {.name = "state", .quantum = 128, .replay = 7, .min_hit = 64, .hit_exact = false}};
+    info.kv_components = {{.name = "mla", .layout = "layer-major rows", .dtype = "f32"},
+                          {.name = "state",
+                           .quantum = 128,
+                           .replay = 7,
+                           .min_hit = 64,
+                           .hit_exact = false,
+                           .shard = 3}};
     info.context_length = ~std::uint64_t{0};
     info.pool_tokens = 131'072;
     info.max_running = 64;
@@ -41,7 +45,8 @@ TEST(ServerInfoTest, ComesBackEqual) {
 TEST(ServerInfoTest, ComponentsSayHowExactAHitIs) {
     const std::string json = to_json(example());
     EXPECT_NE(
-        json.find(R"({"name":"mla","quantum":1,"replay":0,"min_hit":0,"hit_exactness":"exact"})"),
+        json.find(R"({"name":"mla","quantum":1,"replay":0,"min_hit":0,"hit_exactness":"exact",)"
+                  R"("shard":0,"layout":"layer-major rows","dtype":"f32"})"),
         std::string::npos);
     EXPECT_NE(json.find(R"("hit_exactness":"approximate")"), std::string::npos);
 }

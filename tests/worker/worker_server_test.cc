@@ -133,7 +133,9 @@ TEST_F(WorkerServerTest, ServerInfoSaysWhatTheEngineIs) {
     EXPECT_EQ(info->vocabulary, 64U);
     EXPECT_EQ(info->max_running, 1U);
     EXPECT_EQ(info->max_waiting, 1U);
-    EXPECT_EQ(info->kv_components, (std::vector<port::KvComponent>{{.name = "mla"}}));
+    EXPECT_EQ(info->kv_components,
+              (std::vector<port::KvComponent>{
+                  {.name = "mla", .layout = "layer-major rows", .dtype = "f32"}}));
     EXPECT_GE(info->device_memory_bytes, tiny_model()->weight_bytes());
 }
 
