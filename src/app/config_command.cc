@@ -8,6 +8,7 @@
 
 #include "app/command.h"
 #include "app/stable_pool.h"
+#include "base/config_rows.h"
 
 namespace sluice::app {
 namespace {

@@ -1,8 +1,8 @@
 #pragma once
 
 // The configuration of the service: one TOML file, every setting with a default, every value with
-// the place it comes from. Names and defaults stand once, in service_config.cc; reading, checking
-// and `sluice config show` all walk that one table.
+// the place it comes from. Names and defaults stand once, in service_settings.h; reading, checking
+// and `sluice config show` (base/config_rows.h) all walk that one table.
 //
 // A flag overrides the file: `config.gateway.listen = {address, "--port"}`.
 
@@ -103,15 +103,6 @@ struct ServiceConfig {
     std::vector<TenantConfig> tenants;  ///< Names are unique.
 };
 
-/// One line of `sluice config show`.
-struct ConfigRow {
-    std::string table;  ///< "gateway", "pool[0]"
-    std::string key;    ///< "price.hour"
-    std::string value;  ///< As TOML writes it.
-    std::string place;
-    std::string_view meaning;
-};
-
 /// What holds without a file: Krill in one pool of one worker.
 [[nodiscard]] ServiceConfig default_service_config();
 
@@ -121,10 +112,5 @@ struct ConfigRow {
 /// A file that can't be read is the only error with `ErrorCode::kIo`.
 [[nodiscard]] std::expected<ServiceConfig, std::vector<Error>> load_service_config(
     const std::string& path);
-
-[[nodiscard]] std::vector<ConfigRow> rows(const ServiceConfig& config);
-
-/// TOML that gives the same configuration, with the place and meaning of each value beside it.
-[[nodiscard]] std::string render(const ServiceConfig& config);
 
 }  // namespace sluice

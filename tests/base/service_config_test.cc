@@ -1,5 +1,7 @@
 #include "base/service_config.h"
 
+#include "base/config_rows.h"
+
 #include <gmock/gmock.h>
 
 namespace sluice {

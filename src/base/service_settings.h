@@ -1,0 +1,154 @@
+#pragma once
+
+// The one table of settings: key, field, default, meaning. Reading (service_config.cc) and showing
+// (config_rows.cc) walk it; nothing else includes this header.
+//
+// A visitor is called as visit(key, field, default, meaning[, range]).
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/config.h"
+#include "base/limits.h"
+#include "base/service_config.h"
+
+namespace sluice::settings {
+
+using config::Range;
+
+inline constexpr auto kEngines =
+    std::to_array<std::string_view>({"native", "openai", "vllm", "sglang", "llama.cpp"});
+
+/// All but our own are given the client's request as it is.
+inline bool is_upstream(std::string_view engine) {
+    return engine != "native" && std::ranges::find(kEngines, engine) != kEngines.end();
+}
+
+template <class Gateway, class Visitor>
+void visit_gateway(Gateway& gateway, Visitor&& visit) {
+    visit("listen", gateway.listen, HostPort{"127.0.0.1", 8080},
+          "where clients connect; port 0 takes a free one");
+    visit("admin", gateway.admin, HostPort{"127.0.0.1", 8081}, "metrics and control");
+    visit("keys", gateway.keys, std::nullopt,
+          "file of API keys; \"\": keys.json of the state folder");
+    visit("open", gateway.open, std::nullopt,
+          "\"anyone may use this\": without a key, from anywhere");
+    visit("tls_certificate", gateway.tls_certificate, std::nullopt, "PEM file; \"\": plain HTTP");
+    visit("tls_key", gateway.tls_key, std::nullopt, "PEM file of the certificate's private key");
+    visit("tls_admin", gateway.tls_admin, false, "whether the admin address speaks TLS, too");
+    visit("ca_bundle", gateway.ca_bundle, std::nullopt,
+          "PEM file of who vouches for https pools; \"\": the system's");
+    visit("queue_requests", gateway.queue_requests, limits::kQueuedRequests,
+          "how many requests may wait", Range{1, limits::kQueuedRequests});
+    visit("queue_wait", gateway.queue_wait, std::chrono::seconds(limits::kQueueWaitSeconds),
+          "requests that would wait longer are refused at once");
+    visit("headers_after", gateway.headers_after, std::chrono::seconds(2),
+          "a stream that waits longer gets its head, then comments");
+}
+
+template <class Tenant, class Visitor>
+void visit_tenant(Tenant& tenant, Visitor&& visit) {
+    constexpr Range kRate{0, 1'000'000'000'000};
+    visit("name", tenant.name, "", "as `sluice ctl keys add --tenant` has it");
+    visit("requests_per_minute", tenant.requests_per_minute, 0, "0: no limit", kRate);
+    visit("tokens_per_minute", tenant.tokens_per_minute, 0, "prompt and answer; 0: no limit",
+          kRate);
+    visit("concurrency", tenant.concurrency, 0, "requests with a worker at once; 0: no limit",
+          Range{0, limits::kConnections});
+    visit("weight", tenant.weight, 1.0, "share of the service when there is not enough for all");
+    visit("priority", tenant.priority, 0, "served before all tenants of lower priority",
+          Range{-limits::kPriorityMax, limits::kPriorityMax});
+    visit("share", tenant.share, "tenant", "who shares cached prefixes: tenant, user or session");
+}
+
+template <class Native, class Visitor>
+void visit_native(Native& native, Visitor&& visit) {
+    visit("model", native.model, "krill", "a GGUF file, or the built-in model");
+    visit("workers", native.workers, 1, "engine processes", Range{1, limits::kConfigWorkers});
+    visit("threads", native.threads, std::nullopt, "of each worker",
+          Range{1, limits::kConfigThreads});
+    visit("step_time", native.step_time, std::chrono::milliseconds(50),
+          "prompts hold answers up no longer");
+    visit("stall_timeout", native.stall_timeout, std::chrono::seconds(15),
+          "a worker that is silent for longer has lost its requests");
+    visit("thinking", native.thinking, false, "whether answers think unless the request says");
+}
+
+template <class Upstream, class Visitor>
+void visit_upstream(Upstream& upstream, Visitor&& visit) {
+    visit("urls", upstream.urls, std::vector<std::string>{}, "where it answers, up to /v1");
+    visit("api_key_env", upstream.api_key_env, "", "the environment variable that holds its key");
+    visit("model", upstream.model, "", "the name clients use; empty takes every name");
+    visit("upstream_model", upstream.upstream_model, "", "what it is called there");
+    visit("max_concurrency", upstream.max_concurrency, 0,
+          "requests at a time of each address; 0 is unknown", Range{0, limits::kConfigConcurrency});
+    visit("usage", upstream.usage, "always", "always ask streams for usage, or as_asked");
+    visit("connect_timeout", upstream.connect_timeout, std::chrono::seconds(2),
+          "until a connection is there");
+    visit("first_token_timeout", upstream.first_token_timeout, std::chrono::seconds(120),
+          "until the first event, or the whole of another answer");
+    visit("stall_timeout", upstream.stall_timeout, std::chrono::seconds(60),
+          "longest silence after it");
+}
+
+template <class Pool, class Visitor>
+void visit_pool(Pool& pool, Visitor&& visit) {
+    visit("name", pool.name, "stable", "what plans, records and metrics call it");
+    visit("engine", pool.engine, "native", "what kind of engine runs it");
+    if (is_upstream(*pool.engine)) {
+        visit_upstream(pool.upstream, visit);
+    } else {
+        visit_native(pool.native, visit);
+    }
+    visit("price.hour", pool.price_hour, 0.0, "of the whole pool; for cost per success");
+}
+
+template <class Record, class Visitor>
+void visit_record(Record& record, Visitor&& visit) {
+    visit("path", record.path, std::nullopt,
+          "folder of the records; \"\": in the state folder of `sluice up`");
+    visit("retention_age", record.retention_age, std::chrono::hours(24 * 30),
+          "older records are deleted");
+    visit("retention_bytes", record.retention_bytes, std::uint64_t{4} << 30U,
+          "beyond it the oldest records are deleted");
+    visit("access_log", record.access_log, false, "one line a request on stderr, as JSON");
+    visit("otlp_endpoint", record.otlp_endpoint, std::nullopt,
+          "collector of traces; \"\": OTEL_EXPORTER_OTLP_ENDPOINT, else none");
+}
+
+template <class Plan, class Visitor>
+void visit_plan(Plan& plan, Visitor&& visit) {
+    visit("stable", plan.stable, "", "the pool that answers");
+    visit("salt", plan.salt, "", "another one deals conversations out to pools anew");
+}
+
+template <class Split, class Visitor>
+void visit_split(Split& split, Visitor&& visit) {
+    visit("pool", split.pool, "", "the pool that answers a share");
+    visit("weight", split.weight, std::nullopt, "its share of the conversations");
+    visit("lease", split.lease, std::nullopt, "how long that holds unless applied again");
+}
+
+template <class Shadow, class Visitor>
+void visit_shadow(Shadow& shadow, Visitor&& visit) {
+    visit("pool", shadow.pool, "", "the pool that gets copies");
+    visit("share", shadow.share, std::nullopt, "of the conversations");
+    visit("max_concurrent", shadow.max_concurrent, 0, "copies at a time");
+}
+
+template <class Guard, class Visitor>
+void visit_guard(Guard& guard, Visitor&& visit) {
+    visit("pool", guard.pool, "", "the pool that is watched");
+    visit("metric", guard.metric, "", "what is measured");
+    visit("max", guard.max, std::nullopt, "a share, or seconds: more sends all traffic back");
+    visit("max_ratio", guard.max_ratio, std::nullopt, "the same, as a multiple of stable's");
+    visit("min_samples", guard.min_samples, 0, "of each pool, before it says anything");
+    visit("window", guard.window, std::chrono::milliseconds{}, "how far it looks back");
+}
+
+}  // namespace sluice::settings
