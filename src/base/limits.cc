@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/net_limits.h"
 #include "base/trace_limits.h"
 
 namespace sluice::limits {
@@ -24,6 +25,11 @@ constexpr auto kTable = std::to_array<Limit>({
     {"http.write_stall", kWriteStallSeconds, "s", "connection closed, request cancelled"},
     {"http.linger_time", kLingerSeconds, "s", "refused client that still sends: connection cut"},
     {"http.linger", kLingerBytes, "bytes", "refused client that still sends: connection cut"},
+    {"http.pass_connections", kPassConnections, "count", "output is sent before the pass ends"},
+    {"http.body_reserved", kBodyReservedAhead, "times what has come",
+     "a body's announced length is not taken on trust: more is reserved as more comes"},
+    {"upstream.unheard", kUnheardMilliseconds, "ms",
+     "an answer's end that nobody waits for: connection closed, not used again"},
     {"sse.event", kSseEventBytes, "bytes", "upstream_error"},
     {"upstream.body", kUpstreamBodyBytes, "bytes", "upstream_error"},
     {"json.depth", kJsonDepth, "levels", "400 invalid_request"},

@@ -4,15 +4,10 @@
 #include <cstdio>
 
 #include "base/assert.h"
+#include "base/net_limits.h"
 #include "net/loop_impl.h"
 
 namespace sluice::net {
-namespace {
-
-/// Connections that wait for the end of a pass, at most.
-constexpr std::size_t kPassMembers = 16;
-
-}  // namespace
 
 LoopMember::LoopMember(EventLoop::Impl& loop) : loop_(&loop), next_(loop.members) {
     if (next_ != nullptr) next_->previous_ = this;
@@ -85,7 +80,7 @@ void EventLoop::Impl::finish_turn() noexcept {
     turn_takes_posts = false;
     if (std::exchange(turn_has_posts, false)) run_posted();
     // The first must not wait for too many others.
-    if (pass_end.size() >= kPassMembers) finish_pass();
+    if (pass_end.size() >= limits::kPassConnections) finish_pass();
 }
 
 void EventLoop::Impl::finish_pass() noexcept {

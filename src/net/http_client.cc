@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "base/net_limits.h"
 #include "net/ascii.h"
 #include "net/client_connection.h"
 #include "net/http_head.h"
@@ -13,9 +14,6 @@
 
 namespace sluice::net {
 namespace {
-
-/// How long the end of an answer may take that nobody waits for.
-constexpr std::chrono::milliseconds kUnheardTime{1'000};
 
 using Resolver = asio::ip::basic_resolver<Tcp, Executor>;
 
@@ -81,7 +79,7 @@ public:
     void finish_unheard() {
         if (phase_ != Phase::kBody) return cancel();
         unheard_ = true;
-        connection_->set_time(kUnheardTime);
+        connection_->set_time(std::chrono::milliseconds(limits::kUnheardMilliseconds));
         connection_->own_user(shared_from_this());
     }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "base/net_limits.h"
 #include "net/ascii.h"
 
 namespace sluice::net {
@@ -23,8 +24,6 @@ constexpr std::size_t kFreeBytesAChunk = 16;
 constexpr std::size_t kShortestChunkedBody = 5;
 constexpr std::size_t kFirstBodyBytes = 64 * 1024;
 constexpr std::size_t kUsualFields = 8;
-// Room for so many times what has come is no memory yet, only addresses.
-constexpr std::size_t kReservedAhead = 64;
 
 std::optional<unsigned char> hex_digit(char c) {
     if (c >= '0' && c <= '9') return static_cast<unsigned char>(c - '0');
@@ -158,7 +157,7 @@ private:
         const std::size_t needed = body.size() + data.size();
         if (needed > body.capacity()) {
             const std::size_t step =
-                std::max({needed, kFirstBodyBytes, kReservedAhead * body.size()});
+                std::max({needed, kFirstBodyBytes, limits::kBodyReservedAhead * body.size()});
             const std::size_t size = announced == 0 ? std::max(needed, 2 * body.size())
                                                     : std::min(std::max(announced, needed), step);
             body.reserve(size + limits::kBodySlackBytes);
