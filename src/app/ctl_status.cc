@@ -34,15 +34,18 @@ std::string workers_text(const json::array& workers) {
     std::size_t width = 4;
     for (const json::value& worker : workers)
         width = std::max(width, shown(worker.as_object(), "name").size());
-    std::string text = fmt::format("  {:<{}}  {:<9} {:>7} {:>7} {:>5} {:>7}  {:>7}  url\n", "name",
-                                   width, "state", "running", "waiting", "kv", "age ms", "pid");
+    std::string text =
+        fmt::format("  {:<{}}  {:<7} {:<9} {:>7} {:>7} {:>5} {:>7}  {:>7}  url\n", "name", width,
+                    "phase", "state", "running", "waiting", "kv", "age ms", "pid");
     for (const json::value& value : workers) {
         const json::object& worker = value.as_object();
-        text += fmt::format("  {:<{}}  {:<9} {:>7} {:>7} {:>5} {:>7}  {:>7}  {}\n",
-                            shown(worker, "name"), width, shown(worker, "state"),
-                            shown(worker, "running"), shown(worker, "waiting"),
-                            shown(worker, "kv_used_share"), shown(worker, "report_age_ms"),
-                            shown(worker, "pid"), shown(worker, "url"));
+        text += fmt::format(
+            "  {:<{}}  {:<7} {:<9} {:>7} {:>7} {:>5} {:>7}  {:>7}  {}\n", shown(worker, "name"),
+            width, shown(worker, "phase"), shown(worker, "state"), shown(worker, "running"),
+            shown(worker, "waiting"), shown(worker, "kv_used_share"),
+            shown(worker, "report_age_ms"), shown(worker, "pid"), shown(worker, "url"));
+        if (const std::string why = shown(worker, "reason"); why != "-")
+            text += fmt::format("  {:<{}}  {}\n", "", width, why);
     }
     return text;
 }

@@ -21,7 +21,8 @@ constexpr std::string_view kStatus =
     R"({"plan":{"stable":"stable"},"pools":[{"name":"stable","engine":"native","ready":true,)"
     R"("dispatched_total":7,"workers":[{"name":"stable-0","url":"http://127.0.0.1:40001",)"
     R"("pid":4711,"phase":"full","state":"ready","running":2,"waiting":0,"kv_used_share":0.25,)"
-    R"("report_age_ms":12,"versions":null}]}]})";
+    R"("report_age_ms":12,"versions":null},{"name":"stable-1","url":"http://127.0.0.1:40002",)"
+    R"("phase":"decode","state":"lost","reason":"nobody listens there"}]}]})";
 
 /// Answers every request on a thread of its own.
 class AdminStandIn {
@@ -66,6 +67,8 @@ TEST(CtlTest, StatusShowsPoolsAndWorkers) {
     EXPECT_THAT(text.out, HasSubstr("pool stable (native): ready, 7 dispatched"));
     EXPECT_THAT(text.out, HasSubstr("stable-0"));
     EXPECT_THAT(text.out, HasSubstr("4711"));
+    EXPECT_THAT(text.out, HasSubstr("stable-1  decode  lost"));
+    EXPECT_THAT(text.out, HasSubstr("nobody listens there"));
 }
 
 TEST(CtlTest, StatusAsJsonIsWhatTheGatewaySaid) {
