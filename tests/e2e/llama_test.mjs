@@ -48,26 +48,13 @@ after(async () => {
 const ask = (extra) =>
   client.chat.completions.create({ model: 'krill', messages: kCapital, temperature: 0, ...extra });
 
-/** The rows of requests so far, newest last. */
-async function records() {
-  const text = await (await fetch(`${service.admin}/admin/records?since=1h`)).text();
-  return text.trim().split('\n').filter(Boolean).map((line) => JSON.parse(line));
-}
-
-/** The row of a request; they are written in batches. */
-function recordOf(id) {
-  return waitUntil(`the record of ${id} is there`, async () =>
-    (await records()).find((row) => row.request_id === id),
-  );
-}
-
 test('an answer in one piece is llama.cpp’s, and is counted by its usage', async () => {
   const { data, response } = await ask().withResponse();
   assert.equal(data.choices[0].message.content, kCapitalAnswer);
   assert.equal(data.choices[0].finish_reason, 'stop');
   assert.equal(data.model, 'krill', 'as the client calls it');
   assert.equal(response.headers.get('x-sluice-pool'), 'llama');
-  const row = await recordOf(response.headers.get('x-request-id'));
+  const row = await service.recordOf(response.headers.get('x-request-id'));
   assert.equal(row.outcome, 'ok');
   assert.equal(row.pool, 'llama');
   assert.equal(row.prompt_tokens, data.usage.prompt_tokens);
@@ -100,7 +87,7 @@ test('llama.cpp and our engine say the same of one model', async () => {
     const words = (answer) => answer.choices[0].message.content.split(' ').slice(0, 8).join(' ');
     // Its arithmetic is not ours: later words may differ, the first do not.
     assert.equal(words(data), words(ours));
-    const row = await recordOf(response.headers.get('x-request-id'));
+    const row = await service.recordOf(response.headers.get('x-request-id'));
     assert.equal(row.prompt_tokens, ours.usage.prompt_tokens, 'the template is Krill’s own');
   } finally {
     await own.stop();
@@ -135,7 +122,7 @@ test('its JSON mode works through the pool, and the record says what kind it was
     response_format: { type: 'json_schema', json_schema: { name: 'answer', schema } },
   }).withResponse();
   assert.equal(typeof JSON.parse(data.choices[0].message.content).yes, 'boolean');
-  const row = await recordOf(response.headers.get('x-request-id'));
+  const row = await service.recordOf(response.headers.get('x-request-id'));
   assert.equal(row.kind, 'json_schema');
 });
 
@@ -163,7 +150,7 @@ test('a client that goes ends the work there', async () => {
   await waitUntil('llama.cpp works on it', async () => (await llama.metric('requests_processing')) > 0);
   aborter.abort();
   await llama.becomesIdle();
-  const row = await recordOf(response.headers.get('x-request-id'));
+  const row = await service.recordOf(response.headers.get('x-request-id'));
   assert.equal(row.outcome, 'client_gone');
 });
 

@@ -107,8 +107,8 @@ export function removeFolder(folder) {
 }
 
 /** OpenAI's client; what fails once is for the tests to see. */
-export function clientOf(url) {
-  return new OpenAI({ apiKey: 'none', baseURL: `${url}/v1`, maxRetries: 0 });
+export function clientOf(url, apiKey = 'none') {
+  return new OpenAI({ apiKey, baseURL: `${url}/v1`, maxRetries: 0 });
 }
 
 class Service {
@@ -178,6 +178,18 @@ class Service {
     await this.gatewayReaches('sluice_leases', 0);
     await this.workerReaches('sluice_engine_running', 0);
     await this.workerReaches('sluice_engine_waiting', 0);
+  }
+
+  /** The rows of requests so far, newest last. */
+  async records() {
+    const text = await (await fetch(`${this.admin}/admin/records?since=1h`)).text();
+    return text.trim().split('\n').filter(Boolean).map((line) => JSON.parse(line));
+  }
+  /** The row of a request; they are written in batches. */
+  recordOf(id) {
+    return waitUntil(`the record of ${id} is there`, async () =>
+      (await this.records()).find((row) => row.request_id === id),
+    );
   }
 
   async readyStatus() {
