@@ -76,6 +76,12 @@ std::optional<Error> find_stray_worker(const Options& options, const ServiceConf
     return std::nullopt;
 }
 
+gateway::CacheIsolation isolation_of(const PoolConfig& pool) {
+    if (pool.shares_cache()) return gateway::CacheIsolation::kShared;
+    return pool.serves_one_tenant() ? gateway::CacheIsolation::kNone
+                                    : gateway::CacheIsolation::kSalt;
+}
+
 /// The key that a pool's engines ask for; an error if its variable is not set.
 Result<std::string> api_key_of(const PoolConfig& pool) {
     const std::string& variable = *pool.upstream.api_key_env;
@@ -101,6 +107,7 @@ Result<gateway::UpstreamPoolOptions> upstream_options(const PoolConfig& pool) {
         .max_concurrency = static_cast<std::uint32_t>(*upstream.max_concurrency),
         .usage = *upstream.usage == "always" ? gateway::UsagePolicy::kAlways
                                              : gateway::UsagePolicy::kAsAsked,
+        .isolation = isolation_of(pool),
         .times = {.connect_time = *upstream.connect_timeout,
                   .first_time = *upstream.first_token_timeout,
                   .stall_time = *upstream.stall_timeout}};

@@ -210,7 +210,10 @@ Result<void> check_access(const ServiceConfig& config, const StateFolder& folder
     const auto rules = gateway::access_rules(*config.gateway.listen, *config.gateway.admin,
                                              config.gateway.open->has_value(), *keys);
     if (!rules) return std::unexpected(rules.error());
-    return {};
+    std::vector<std::string> one_tenant_pools;
+    for (const PoolConfig& pool : config.pools)
+        if (pool.serves_one_tenant()) one_tenant_pools.push_back(*pool.name);
+    return gateway::check_isolation(one_tenant_pools, config.gateway.open->has_value(), *keys);
 }
 
 int up(const Options& options) {

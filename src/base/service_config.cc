@@ -173,7 +173,20 @@ void check_upstream(Table& table, UpstreamConfig& upstream) {
         table.reject("usage", "must be \"always\" or \"as_asked\"");
 }
 
-PoolConfig read_pool(Table table) {
+/// With more than one tenant a pool keeps them apart, or says in words that it does not.
+void check_isolation(Table& table, const PoolConfig& pool, std::size_t tenants) {
+    if (pool.shares_cache() && **pool.upstream.shared_cache != kTenantsMayShare) {
+        table.reject("shared_cache",
+                     fmt::format("must be left out, or say \"{}\"", kTenantsMayShare));
+    } else if (tenants > 1 && pool.serves_one_tenant()) {
+        table.reject("engine",
+                     fmt::format("has no way to keep the cached prefixes of {} tenants apart, as "
+                                 "vllm and sglang have; or write shared_cache = \"{}\"",
+                                 tenants, kTenantsMayShare));
+    }
+}
+
+PoolConfig read_pool(Table table, std::size_t tenants) {
     PoolConfig pool;
     settings::visit_pool(pool, Reader(table));
     check_engine(table, *pool.engine);
@@ -185,11 +198,12 @@ PoolConfig read_pool(Table table) {
     } else {
         check_native(table, pool.native);
     }
+    check_isolation(table, pool, tenants);
     table.finish();
     return pool;
 }
 
-std::vector<PoolConfig> read_pools(Table& root) {
+std::vector<PoolConfig> read_pools(Table& root, std::size_t tenants) {
     std::vector<PoolConfig> pools;
     std::set<std::string> names;
     for (Table& table : root.tables("pool")) {
@@ -197,7 +211,7 @@ std::vector<PoolConfig> read_pools(Table& root) {
             table.reject("name", fmt::format("is one pool more than {}", limits::kConfigPools));
             break;
         }
-        PoolConfig pool = read_pool(table);
+        PoolConfig pool = read_pool(table, tenants);
         if (!names.insert(*pool.name).second) table.reject("name", "is used by an earlier pool");
         pools.push_back(std::move(pool));
     }
@@ -288,9 +302,9 @@ std::expected<ServiceConfig, std::vector<Error>> read(const Document& document) 
     Table root = document.root();
     ServiceConfig config;
     config.gateway = read_gateway(root);
-    config.pools = read_pools(root);
-    config.plan = read_plan(root, config.pools);
     config.tenants = read_tenants(root);
+    config.pools = read_pools(root, config.tenants.size());
+    config.plan = read_plan(root, config.pools);
     config.record = read_record(root);
     for (const std::string_view key : kRootLater) root.forbid(key, kNotYet);
     root.finish();
@@ -300,6 +314,8 @@ std::expected<ServiceConfig, std::vector<Error>> read(const Document& document) 
 }
 
 }  // namespace
+
+bool takes_cache_salt(std::string_view engine) { return engine == "vllm" || engine == "sglang"; }
 
 ServiceConfig default_service_config() { return *parse_service_config("", "default"); }
 

@@ -65,7 +65,14 @@ struct UpstreamConfig {
     Setting<std::chrono::milliseconds> connect_timeout;
     Setting<std::chrono::milliseconds> first_token_timeout;
     Setting<std::chrono::milliseconds> stall_timeout;
+    /// Present: it is `kTenantsMayShare`, and one tenant's cached prefixes may serve another.
+    Setting<std::optional<std::string>> shared_cache;
 };
+
+inline constexpr std::string_view kTenantsMayShare = "tenants may share";
+
+/// Whether its requests can bring a salt that keeps their cached prefixes apart from others'.
+[[nodiscard]] bool takes_cache_salt(std::string_view engine);
 
 struct PoolConfig {
     Setting<std::string> name;
@@ -75,6 +82,11 @@ struct PoolConfig {
     Setting<double> price_hour;   ///< Of the whole pool, in any one currency.
 
     [[nodiscard]] bool is_native() const { return *engine == "native"; }
+    [[nodiscard]] bool shares_cache() const { return !is_native() && *upstream.shared_cache; }
+    /// Neither keeps tenants apart nor was told that they may share: it may serve one.
+    [[nodiscard]] bool serves_one_tenant() const {
+        return !is_native() && !takes_cache_salt(*engine) && !shares_cache();
+    }
 };
 
 struct TenantConfig {

@@ -94,6 +94,8 @@ void visit_upstream(Upstream& upstream, Visitor&& visit) {
           "until the first event, or the whole of another answer");
     visit("stall_timeout", upstream.stall_timeout, std::chrono::seconds(60),
           "longest silence after it");
+    visit("shared_cache", upstream.shared_cache, std::nullopt,
+          "\"tenants may share\": cached prefixes are not kept apart");
 }
 
 template <class Pool, class Visitor>

@@ -197,12 +197,21 @@ FailureMode tenants_share_cache(const ServiceConfig& config, const PoolConfig& p
     mode.rollback = "restart the pool with its prefix cache off";
     if (pool.is_native()) {
         mode.caught_by = "the salt of every block's key, which names its tenant";
-    } else if (std::max(config.tenants.size(), facts.key_tenants) > 1) {
-        mode.advice =
-            "requests pass as they are, without a tenant's salt: turn the engine's prefix "
-            "cache off, give each tenant a pool, or accept it";
-    } else {
+    } else if (std::max(config.tenants.size(), facts.key_tenants) <= 1) {
         mode.caught_by = "there being one tenant at most";
+    } else if (pool.shares_cache()) {
+        mode.place = pool.upstream.shared_cache.place;
+        mode.advice =
+            "the configuration lets tenants share it: turn the engine's prefix cache off, or "
+            "accept it";
+    } else if (pool.serves_one_tenant()) {
+        mode.present = true;
+        mode.advice = fmt::format(
+            "the service won't start: this engine can't keep tenants apart; use vllm or sglang, "
+            "or write shared_cache = \"{}\"",
+            kTenantsMayShare);
+    } else {
+        mode.caught_by = "the tenant's salt in each request's cache_salt";
     }
     return mode;
 }

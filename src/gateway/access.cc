@@ -93,4 +93,16 @@ Result<AccessRules> access_rules(const HostPort& listen, const HostPort& admin, 
         .clients_need_keys = exposed, .open = open, .admins_need_keys = admin_exposed};
 }
 
+Result<void> check_isolation(const std::vector<std::string>& one_tenant_pools, bool open,
+                             const KeyRing& keys) {
+    // Who has no key is a tenant, too, where that is allowed.
+    const std::size_t tenants = keys.tenants() + (open || keys.empty() ? 1 : 0);
+    if (one_tenant_pools.empty() || tenants <= 1) return {};
+    return std::unexpected(Error::invalid(
+        fmt::format("there are {} tenants, and pool {} can't keep their cached prefixes apart, as "
+                    "engines vllm and sglang can; or write shared_cache = \"{}\" in its table",
+                    tenants, one_tenant_pools.front(), kTenantsMayShare),
+        "pool"));
+}
+
 }  // namespace sluice::gateway

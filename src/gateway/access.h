@@ -7,6 +7,7 @@
 #include <expected>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -53,5 +54,10 @@ private:
 /// Whether the service may be started like this; the error says what to change.
 [[nodiscard]] Result<AccessRules> access_rules(const HostPort& listen, const HostPort& admin,
                                                bool open, const KeyRing& keys);
+
+/// Refuses pools that can't keep the cached prefixes of tenants apart where there is more than one of
+/// these: `one_tenant_pools` names such pools.
+[[nodiscard]] Result<void> check_isolation(const std::vector<std::string>& one_tenant_pools,
+                                           bool open, const KeyRing& keys);
 
 }  // namespace sluice::gateway

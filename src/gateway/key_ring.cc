@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <utility>
 
 #include "base/limits.h"
@@ -50,6 +51,12 @@ void KeyRing::refresh() {
     } else {
         log::info("{} API keys were read", table_.keys().size());
     }
+}
+
+std::size_t KeyRing::tenants() const {
+    std::set<std::string_view> names;
+    for (const admission::ApiKey& key : table_.keys()) names.insert(key.tenant);
+    return names.size();
 }
 
 bool KeyRing::has_valid_admin_key() const {

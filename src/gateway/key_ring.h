@@ -24,6 +24,8 @@ public:
     void refresh();
 
     [[nodiscard]] bool empty() const { return table_.keys().empty(); }
+    /// How many tenants have a key.
+    [[nodiscard]] std::size_t tenants() const;
     [[nodiscard]] bool has_valid_admin_key() const;
     /// The key of this text if it is valid now; else null.
     [[nodiscard]] const admission::ApiKey* authenticate(std::string_view text) const;

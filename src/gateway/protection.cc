@@ -15,6 +15,13 @@ Result<Protection> Protection::load(const ProtectionOptions& options, GatewayOpt
                      {gateway.admin.address, gateway.admin.port}, options.open, *keys);
     if (!rules) return std::unexpected(rules.error());
     Protection protection;
+    for (const UpstreamPoolOptions& pool : gateway.upstream_pools)
+        if (pool.isolation == CacheIsolation::kNone)
+            protection.one_tenant_pools_.push_back(pool.name);
+    protection.open_ = options.open;
+    if (const auto apart = check_isolation(protection.one_tenant_pools_, options.open, *keys);
+        !apart)
+        return std::unexpected(apart.error());
     protection.access_ = std::make_shared<Access>(*rules, *std::move(keys));
     gateway.access = protection.access_;
     if (options.tls_key.empty()) return protection;
@@ -38,8 +45,16 @@ void Protection::look_later(net::EventLoop& loop) {
     });
 }
 
+/// Keys that are new must work, and keys that were revoked must not; so this can only be told.
+void Protection::look_at_tenants() {
+    const auto apart = check_isolation(one_tenant_pools_, open_, access_->keys());
+    if (!apart && !mixed_) log::error("{}", apart.error().to_string());
+    mixed_ = !apart.has_value();
+}
+
 void Protection::look() {
     access_->keys().refresh();
+    look_at_tenants();
     if (!identity_ || !identity_->changed()) return;
     if (const auto done = identity_->reload(); !done) {
         log::error("the certificate stays as it was: {}", done.error().to_string());

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/error.h"
 #include "gateway/access.h"
@@ -25,7 +26,7 @@ struct ProtectionOptions {
 class Protection {
 public:
     /// Sets `gateway`'s access and TLS. An error if others could reach an address that nothing
-    /// protects, or if a file is wrong.
+    /// protects, if a pool can't keep the tenants apart, or if a file is wrong.
     [[nodiscard]] static Result<Protection> load(const ProtectionOptions& options,
                                                  GatewayOptions& gateway);
 
@@ -36,8 +37,13 @@ private:
     void look_later(net::EventLoop& loop);
     void look();
 
+    void look_at_tenants();
+
     std::shared_ptr<Access> access_;
     std::shared_ptr<net::TlsIdentity> identity_;
+    std::vector<std::string> one_tenant_pools_;
+    bool open_ = false;
+    bool mixed_ = false;  ///< There are more tenants than a pool can keep apart.
     net::Timer timer_;
 };
 

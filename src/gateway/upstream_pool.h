@@ -29,6 +29,13 @@ enum class UsagePolicy : std::uint8_t {
     kAsAsked,  ///< The body stays as it is; then records may have no token counts.
 };
 
+/// What keeps one tenant from learning by its times what another one asked.
+enum class CacheIsolation : std::uint8_t {
+    kSalt,    ///< Each request brings its tenant's salt, in the engine's own field.
+    kNone,    ///< Nothing: the pool may serve one tenant.
+    kShared,  ///< Nothing, and the configuration says that tenants may share.
+};
+
 struct UpstreamPoolOptions {
     std::string name;
     std::string engine = "openai";
@@ -38,6 +45,7 @@ struct UpstreamPoolOptions {
     std::string upstream_model;         ///< What it is called there; empty: the same.
     std::uint32_t max_concurrency = 0;  ///< Of each address; 0 is unknown, and not limited.
     UsagePolicy usage = UsagePolicy::kAlways;
+    CacheIsolation isolation = CacheIsolation::kNone;
     adapters::OpenAiLegOptions times;
 };
 

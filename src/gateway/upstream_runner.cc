@@ -78,8 +78,12 @@ std::vector<net::SharedText> UpstreamRunner::body_for_upstream() const {
     const std::string& own =
         options_.upstream_model.empty() ? options_.model : options_.upstream_model;
     std::vector<net::SharedText> pieces;
-    for (protocol::UpstreamBodyPart& part : protocol::upstream_body(
-             request_.body(), request_.outline, {.model = own, .include_usage = adds_usage_})) {
+    const protocol::UpstreamBodyEdits edits{
+        .model = own,
+        .include_usage = adds_usage_,
+        .cache_salt = options_.isolation == CacheIsolation::kSalt ? request_.salt : ""};
+    for (protocol::UpstreamBodyPart& part :
+         protocol::upstream_body(request_.body(), request_.outline, edits)) {
         pieces.push_back(part.put_in.empty()
                              ? net::SharedText{.text = part.kept, .owner = request_.exchange}
                              : net::SharedText::own(std::move(part.put_in)));

@@ -76,6 +76,7 @@ private:
         if (key == "model") return take_model(value);
         if (key == "stream") return take_stream(value);
         if (key == "stream_options") return take_stream_options(value);
+        if (key == "cache_salt") return take_cache_salt(value);
         if (key == "messages") return take_messages(value);
         if (key == "prompt") return take_prompt(value);
         if (key == "max_tokens" || key == "max_completion_tokens") return take_max_tokens(value);
@@ -136,6 +137,18 @@ private:
         if (!is_null(usage) && usage.get_bool().get(outline_.include_usage) != simdjson::SUCCESS) {
             return wrong("stream_options.include_usage", "true or false");
         }
+        return {};
+    }
+
+    /// Of two, an engine might read the one that is not replaced.
+    Result<void> take_cache_salt(od::value& value) {
+        if (std::exchange(saw_cache_salt_, true))
+            return std::unexpected(Error::invalid("cache_salt is there twice", "cache_salt"));
+        od::json_type type{};
+        if (const auto error = value.type().get(type)) return not_json(error);
+        if (type == od::json_type::object || type == od::json_type::array)
+            return wrong("cache_salt", "a string");
+        outline_.cache_salt_value = span_of(trimmed(value.raw_json_token()));
         return {};
     }
 
@@ -296,6 +309,7 @@ private:
     std::string_view tools_text_;
     bool saw_model_ = false;
     bool saw_stream_options_ = false;
+    bool saw_cache_salt_ = false;
     bool seeded_ = false;
     bool greedy_ = false;
     bool structured_ = false;

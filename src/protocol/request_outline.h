@@ -44,8 +44,9 @@ struct RequestOutline {
     BodySpan model_value;
     BodySpan stream_options_value;  ///< An object or null.
     BodySpan include_usage_value;   ///< In it.
-    std::size_t after_brace = 0;    ///< Behind the root's opening brace.
-    bool empty_object = false;      ///< The root has no field, so that one more needs no comma.
+    BodySpan cache_salt_value;
+    std::size_t after_brace = 0;  ///< Behind the root's opening brace.
+    bool empty_object = false;    ///< The root has no field, so that one more needs no comma.
 };
 
 /// Errors are `kInvalid` and name the field. A body with `limits::kBodySlackBytes` of capacity behind

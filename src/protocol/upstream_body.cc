@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/hash.h"
 #include "protocol/json_writer.h"
 
 namespace sluice::protocol {
@@ -44,6 +45,23 @@ void edit_usage(Edits& edits, std::string_view body, const RequestOutline& outli
                               std::string(R"("include_usage":true)") + (empty ? "" : ",")});
 }
 
+/// Always of the same length: an engine that joins salts with a client's other fields must not get
+/// one tenant's name out of another's.
+std::string salt_text(std::string_view salt, std::string_view of_client) {
+    constexpr std::size_t kDigits = 32;
+    std::string both(salt);
+    if (!of_client.empty() && of_client != "null") both.append(1, '\0').append(of_client);
+    return '"' + to_hex(sha256(both)).substr(0, kDigits) + '"';
+}
+
+void edit_cache_salt(Edits& edits, std::string_view body, const RequestOutline& outline,
+                     std::string_view salt) {
+    const BodySpan& own = outline.cache_salt_value;
+    std::string text = salt_text(salt, body.substr(own.begin, own.size));
+    if (own.empty()) return edits.add_field(R"("cache_salt":)" + text);
+    edits.replaced.push_back({own, std::move(text)});
+}
+
 }  // namespace
 
 std::vector<UpstreamBodyPart> upstream_body(std::string_view body, const RequestOutline& outline,
@@ -52,6 +70,7 @@ std::vector<UpstreamBodyPart> upstream_body(std::string_view body, const Request
     if (!edits.model.empty() && edits.model != outline.model)
         edit_model(list, outline, edits.model);
     if (edits.include_usage && !outline.include_usage) edit_usage(list, body, outline);
+    if (!edits.cache_salt.empty()) edit_cache_salt(list, body, outline, edits.cache_salt);
     if (!list.new_fields.empty()) {
         if (!outline.empty_object) list.new_fields += ',';
         list.replaced.push_back({{.begin = outline.after_brace}, std::move(list.new_fields)});

@@ -1,7 +1,7 @@
 #pragma once
 
 // The body of a request as it goes to a pass-through pool: the client's own, byte for byte, but for
-// the model's name and the wish for usage where the pool needs them.
+// the model's name, the wish for usage and the salt of the prefix cache, where the pool needs them.
 
 #include <string>
 #include <string_view>
@@ -14,6 +14,9 @@ namespace sluice::protocol {
 struct UpstreamBodyEdits {
     std::string_view model;      ///< Replaces the model's name; empty leaves it.
     bool include_usage = false;  ///< Asks for a usage chunk, if the client did not.
+    /// Requests with another salt share no cached prefix; empty leaves the client's own. Where both
+    /// are there, what goes out depends on both, so that nobody can take another tenant's.
+    std::string_view cache_salt;
 };
 
 /// A piece of it.

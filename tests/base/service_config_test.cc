@@ -122,6 +122,25 @@ TEST(ServiceConfigTest, MistakesOfAPassThroughPoolAreTold) {
     EXPECT_GE(mistakes("[[pool]]\nurl = \"http://h/v1\"\n").size(), 1U);
 }
 
+TEST(ServiceConfigTest, APoolKeepsTenantsApartOrSaysInWordsThatItDoesNot) {
+    const auto of = [](const std::string& engine, const std::string& more = "") {
+        return mistakes(
+            "[[tenant]]\nname = \"a\"\n[[tenant]]\nname = \"b\"\n[[pool]]\nengine = \"" + engine +
+            "\"\n" + (engine == "native" ? "" : "url = \"http://h/v1\"\n") + more);
+    };
+    EXPECT_THAT(of("openai"), ElementsAre(HasSubstr("f.toml:6: pool.engine has no way to keep")));
+    EXPECT_THAT(of("llama.cpp"), ElementsAre(HasSubstr("2 tenants apart")));
+    for (const char* engine : {"native", "vllm", "sglang"}) EXPECT_THAT(of(engine), ElementsAre());
+    EXPECT_THAT(of("openai", "shared_cache = \"tenants may share\"\n"), ElementsAre());
+    EXPECT_THAT(of("vllm", "shared_cache = \"yes\"\n"),
+                ElementsAre(HasSubstr("must be left out, or say \"tenants may share\"")));
+    // One tenant shares with nobody.
+    EXPECT_EQ(mistakes("[[tenant]]\nname = \"a\"\n[[pool]]\nengine = \"openai\"\n"
+                       "url = \"http://h/v1\"\n")
+                  .size(),
+              0U);
+}
+
 TEST(ServiceConfigTest, APlanNamesAPool) {
     EXPECT_THAT(mistakes("[[pool]]\nname = \"blue\"\n[plan]\nstable = \"bule\"\n"),
                 ElementsAre("f.toml:4: plan.stable names no pool; did you mean 'blue'?"));

@@ -204,16 +204,23 @@ TEST(ServiceGateTest, PromptsInTheClearAreAGapOnlyOffTheMachine) {
     EXPECT_EQ(of("http://10.0.0.7/v1"), Verdict::kFail);
 }
 
-TEST(ServiceGateTest, TenantsBehindOnePassThroughPoolShareItsCache) {
-    const std::string pool =
-        "[[pool]]\nname = \"stable\"\nengine = \"openai\"\nurl = \"http://127.0.0.1:1/v1\"\n";
+TEST(ServiceGateTest, TenantsBehindAPassThroughPoolAreKeptApartOrAGap) {
+    const auto pool = [](const std::string& engine, const std::string& more = "") {
+        return "[[pool]]\nname = \"stable\"\nengine = \"" + engine +
+               "\"\nurl = \"http://127.0.0.1:1/v1\"\n" + more;
+    };
     const std::string tenants = "[[tenant]]\nname = \"a\"\n[[tenant]]\nname = \"b\"\n";
-    EXPECT_EQ(verdict(configured(pool), "tenants_share_cache", "stable"), Verdict::kPass);
-    EXPECT_EQ(verdict(configured(pool + tenants), "tenants_share_cache", "stable"), Verdict::kFail);
+    const std::string shares = "shared_cache = \"tenants may share\"\n";
+    const auto of = [](const std::string& text, const ServiceFacts& facts = {}) {
+        return verdict(configured(text), "tenants_share_cache", "stable", facts);
+    };
+    EXPECT_EQ(of(pool("openai")), Verdict::kPass);
+    EXPECT_EQ(of(pool("vllm") + tenants), Verdict::kPass);
+    EXPECT_EQ(of(pool("openai", shares) + tenants), Verdict::kFail);
+    EXPECT_EQ(of(pool("vllm", shares) + tenants), Verdict::kFail);
     // Keys have tenants whether or not these have limits.
-    EXPECT_EQ(verdict(configured(pool), "tenants_share_cache", "stable", {.key_tenants = 2}),
-              Verdict::kFail);
-    EXPECT_EQ(verdict(configured(tenants), "tenants_share_cache", "stable"), Verdict::kPass);
+    EXPECT_EQ(of(pool("openai"), {.key_tenants = 2}), Verdict::kFail);
+    EXPECT_EQ(of(tenants), Verdict::kPass);
 }
 
 TEST(ServiceGateTest, WhatIsBrokenNowCanNotBeAcceptedAway) {

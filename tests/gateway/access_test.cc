@@ -155,5 +155,21 @@ TEST_F(AccessTest, AnEmptyRingOfAnExposedServiceOpensToNobody) {
     EXPECT_FALSE(access({.clients_need_keys = true}).client(with("sk-anything")));
 }
 
+TEST_F(AccessTest, APoolThatCanNotKeepTenantsApartServesOne) {
+    const std::vector<std::string> pools{"outside"};
+    const auto allowed = [&](bool open) {
+        return check_isolation(pools, open, *KeyRing::load(file())).has_value();
+    };
+    EXPECT_TRUE(allowed(false)) << "without keys everybody is one tenant";
+    add({.tenant = "a"});
+    EXPECT_TRUE(allowed(false));
+    EXPECT_FALSE(allowed(true)) << "who has no key is another one";
+    add({.tenant = "a"});
+    EXPECT_TRUE(allowed(false));
+    add({.tenant = "b"});
+    EXPECT_FALSE(allowed(false));
+    EXPECT_TRUE(check_isolation({}, true, *KeyRing::load(file())).has_value());
+}
+
 }  // namespace
 }  // namespace sluice::gateway

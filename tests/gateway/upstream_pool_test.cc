@@ -42,6 +42,24 @@ public:
     std::vector<RequestReport> all;
 };
 
+/// Lets everybody in, as one tenant and another in turn.
+class TwoTenants final : public AdmissionGate {
+public:
+    void attach(std::function<std::optional<std::size_t>()>, metrics::Registry&) override {}
+    void room_changed() override {}
+    [[nodiscard]] std::size_t waiting() const override { return 0; }
+    std::unique_ptr<AdmissionTicket> admit(const InboundRequest&, Decide decide) override {
+        AdmissionVerdict verdict;
+        verdict.tenant = ++requests_ % 2 == 1 ? "a" : "b";
+        verdict.salt = verdict.tenant;
+        decide(verdict);
+        return nullptr;
+    }
+
+private:
+    int requests_ = 0;
+};
+
 class UpstreamPoolTest : public GatewayTest {
 protected:
     ScriptedUpstream& add(std::vector<ScriptedUpstream::Script> scripts) {
@@ -55,6 +73,7 @@ protected:
         GatewayOptions options;
         options.upstream_pools = {std::move(pool)};
         options.observers = {reports};
+        options.admission = admission;
         options.ca_file = ca_file;
         auto created = Gateway::create(loop, std::move(options));
         ASSERT_TRUE(created.has_value()) << created.error().to_string();
@@ -71,6 +90,7 @@ protected:
     std::vector<std::unique_ptr<ScriptedUpstream>> upstreams;
     std::uint32_t ready_wanted = 1;
     std::string ca_file;
+    std::shared_ptr<AdmissionGate> admission;
 };
 
 TEST_F(UpstreamPoolTest, AnAnswerInOnePieceHasNoTimeBetweenTokens) {
@@ -133,6 +153,24 @@ TEST_F(UpstreamPoolTest, AsAskedLeavesBodyAndStreamAlone) {
     open_one({streams({kHello, kUsage, kDone})}, {.usage = UsagePolicy::kAsAsked});
     EXPECT_EQ(chat(kStream).body, kHello + kUsage + kDone);
     EXPECT_EQ(upstreams[0]->requests[0].body, body(kStream));
+}
+
+TEST_F(UpstreamPoolTest, EachTenantsSaltGoesAlongWhereTheEngineTakesOne) {
+    admission = std::make_shared<TwoTenants>();
+    open_one({answers(200, kBody)}, {.isolation = CacheIsolation::kSalt});
+    for (int i = 0; i < 3; ++i) EXPECT_EQ(chat("").status, 200);
+    std::vector<std::string> salts;
+    for (const auto& request : upstreams[0]->requests)
+        salts.push_back(json::value_to<std::string>(json::parse(request.body).at("cache_salt")));
+    EXPECT_NE(salts[0], salts[1]);
+    EXPECT_EQ(salts[0], salts[2]);
+}
+
+TEST_F(UpstreamPoolTest, WhereTenantsMayShareTheBodyStaysTheClients) {
+    admission = std::make_shared<TwoTenants>();
+    open_one({answers(200, kBody)}, {.isolation = CacheIsolation::kShared});
+    EXPECT_EQ(chat("").status, 200);
+    EXPECT_EQ(upstreams[0]->requests[0].body, body(""));
 }
 
 const std::string kTraceParent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
