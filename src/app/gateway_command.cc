@@ -18,6 +18,7 @@
 #include "app/stable_pool.h"
 #include "base/log.h"
 #include "base/nearest.h"
+#include "discovery/worker_entry.h"
 #include "gateway/gateway_process.h"
 
 namespace sluice::app {
@@ -55,25 +56,26 @@ net::HttpServerOptions server_options(const HostPort& address, std::optional<std
     return options;
 }
 
-/// "POOL=URL", or a URL of the stable pool.
-std::pair<std::string, std::string> pool_and_url(const std::string& worker,
-                                                 const std::string& stable) {
-    const std::size_t equals = worker.find('=');
-    if (equals == std::string::npos || worker.find("://") < equals) return {stable, worker};
-    return {worker.substr(0, equals), worker.substr(equals + 1)};
-}
-
-/// A worker of a pool that the configuration does not have.
-std::optional<Error> find_stray_worker(const Options& options, const ServiceConfig& config) {
+/// The --worker flags; an error names one that is wrong, or of a pool that is not there.
+Result<std::vector<discovery::WorkerEntry>> static_workers(const Options& options,
+                                                           const ServiceConfig& config) {
     const std::vector<std::string> names = pool_names(config);
     const std::vector<std::string_view> known(names.begin(), names.end());
-    for (const std::string& worker : options.workers) {
-        const std::string named = pool_and_url(worker, *stable_pool(config).name).first;
-        if (std::ranges::find(known, named) != known.end()) continue;
-        return Error::invalid(
-            fmt::format("there is no pool '{}'{}", named, did_you_mean(named, known)), "--worker");
+    std::vector<discovery::WorkerEntry> workers;
+    for (const std::string& text : options.workers) {
+        auto worker = discovery::parse_worker(text, *stable_pool(config).name);
+        if (!worker)
+            return std::unexpected(Error::invalid(
+                fmt::format("{}: {}", text, worker.error().to_string()), "--worker"));
+        if (std::ranges::find(known, worker->pool) == known.end()) {
+            return std::unexpected(
+                Error::invalid(fmt::format("there is no pool '{}'{}", worker->pool,
+                                           did_you_mean(worker->pool, known)),
+                               "--worker"));
+        }
+        workers.push_back(std::move(*worker));
     }
-    return std::nullopt;
+    return workers;
 }
 
 gateway::CacheIsolation isolation_of(const PoolConfig& pool) {
@@ -114,18 +116,17 @@ Result<gateway::UpstreamPoolOptions> upstream_options(const PoolConfig& pool) {
 }
 
 gateway::NativePoolSetup native_setup(const PoolConfig& pool, const Options& options,
-                                      const std::string& stable) {
+                                      const std::string& stable,
+                                      const std::vector<discovery::WorkerEntry>& workers) {
     gateway::NativePoolSetup setup{
         .name = *pool.name,
         .model = *pool.native.model,
         .thinking = *pool.native.thinking ? protocol::Thinking::kOn : protocol::Thinking::kOff,
-        .urls = {},
+        .workers = {},
         .stall_time = *pool.native.stall_timeout};
     if (setup.name == stable && options.model) setup.model = *options.model;
-    for (const std::string& worker : options.workers) {
-        auto [name, url] = pool_and_url(worker, stable);
-        if (name == setup.name) setup.urls.push_back(std::move(url));
-    }
+    for (const discovery::WorkerEntry& worker : workers)
+        if (worker.pool == setup.name) setup.workers.push_back(worker);
     return setup;
 }
 
@@ -162,7 +163,8 @@ Result<traffic::Plan> reread_plan(const std::string& file, const std::vector<std
 
 Result<gateway::GatewayProcessOptions> process_options(const Options& options,
                                                        const ServiceConfig& config) {
-    if (auto stray = find_stray_worker(options, config)) return std::unexpected(std::move(*stray));
+    const auto workers = static_workers(options, config);
+    if (!workers) return std::unexpected(workers.error());
     auto plan = plan_options(options, config);
     if (!plan) return std::unexpected(plan.error());
     const std::string& stable = *stable_pool(config).name;
@@ -187,8 +189,8 @@ Result<gateway::GatewayProcessOptions> process_options(const Options& options,
     process.gateway.ca_file = config.gateway.ca_bundle->value_or("");
     for (const PoolConfig& pool : config.pools) {
         if (pool.is_native()) {
-            process.native.push_back(native_setup(pool, options, stable));
-            if (!process.native.back().urls.empty()) continue;
+            process.native.push_back(native_setup(pool, options, stable, *workers));
+            if (!process.native.back().workers.empty()) continue;
             return std::unexpected(Error::invalid(
                 fmt::format("pool {} needs at least one --worker {}=URL; `sluice up` starts both",
                             *pool.name, *pool.name)));
@@ -233,9 +235,11 @@ Run define_gateway(CLI::App& command) {
                     "GGUF file whose tokenizer and prompt format are used, or krill")
         ->type_name("FILE");
     command
-        .add_option("--worker", options->workers,
-                    "URL of an engine, of the stable pool or of the one named; may be given again")
-        ->type_name("[POOL=]URL");
+        .add_option(
+            "--worker", options->workers,
+            "URL of an engine, of the stable pool or of the one named, for everything or for\n"
+            "one phase, prefill or decode; may be given again")
+        ->type_name("[POOL[/PHASE]=]URL");
     command.add_option("--keys", options->keys, "File of API keys, as `sluice ctl keys` makes it")
         ->type_name("FILE");
     command.add_option("--records", options->records, "Folder for records; else [record] path")

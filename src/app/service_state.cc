@@ -16,8 +16,10 @@ namespace json = boost::json;
 std::string to_json(const ServiceState& state, std::string_view event) {
     json::array workers;
     for (const WorkerState& worker : state.workers) {
-        workers.push_back(
-            {{"name", worker.name}, {"url", worker.url}, {"pid", worker.pid}, {"phase", "full"}});
+        workers.push_back({{"name", worker.name},
+                           {"url", worker.url},
+                           {"pid", worker.pid},
+                           {"phase", worker.phase}});
     }
     return json::serialize(json::object{{"event", event},
                                         {"url", state.url},
@@ -47,7 +49,8 @@ ServiceState from_json(const json::object& object) {
         const json::object& worker = value.as_object();
         state.workers.push_back({.name = text(worker, "name"),
                                  .url = text(worker, "url"),
-                                 .pid = json::value_to<pid_t>(worker.at("pid"))});
+                                 .pid = json::value_to<pid_t>(worker.at("pid")),
+                                 .phase = text(worker, "phase")});
     }
     return state;
 }

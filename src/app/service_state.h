@@ -17,6 +17,7 @@ struct WorkerState {
     std::string name;
     std::string url;
     pid_t pid = 0;
+    std::string phase = "full";  ///< What it is for.
     bool operator==(const WorkerState&) const = default;
 };
 

@@ -14,6 +14,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "discovery/worker_entry.h"
 #include "net/url.h"
 
 namespace sluice::app {
@@ -84,6 +85,7 @@ std::vector<std::string> Supervisor::engine_command(std::size_t child) const {
     std::vector<std::string> argv = {
         "engine",    "--model",      engine.model, "--port", port_of(members_[child].url, 0),
         "--threads", engine.threads, "--json"};
+    if (engine.dp > 1) argv.insert(argv.end(), {"--dp", std::to_string(engine.dp)});
     if (!plan_.speculation.empty()) argv.insert(argv.end(), {"--speculation", plan_.speculation});
     return argv;
 }
@@ -99,8 +101,11 @@ std::vector<std::string> Supervisor::gateway_command() const {
     if (!plan_.keys.empty()) argv.insert(argv.end(), {"--keys", plan_.keys});
     if (!plan_.state.empty()) argv.insert(argv.end(), {"--state", plan_.state});
     if (!plan_.model.empty()) argv.insert(argv.end(), {"--model", plan_.model});
-    for (std::size_t i = 0; i < plan_.engines.size(); ++i)
-        argv.insert(argv.end(), {"--worker", plan_.engines[i].pool + "=" + members_[i].url});
+    for (std::size_t i = 0; i < plan_.engines.size(); ++i) {
+        const EnginePlan& engine = plan_.engines[i];
+        argv.insert(argv.end(),
+                    {"--worker", discovery::to_text({engine.pool, members_[i].url, engine.phase})});
+    }
     if (!plan_.records.empty()) argv.insert(argv.end(), {"--records", plan_.records});
     return argv;
 }
@@ -114,7 +119,9 @@ ServiceState Supervisor::state() const {
                        .pid = ::getpid(),
                        .gateway_pid = pid(members_.back())};
     for (std::size_t i = 0; i < plan_.engines.size(); ++i) {
-        state.workers.push_back({plan_.engines[i].name, members_[i].url, pid(members_[i])});
+        const EnginePlan& engine = plan_.engines[i];
+        state.workers.push_back(
+            {engine.name, members_[i].url, pid(members_[i]), std::string(to_string(engine.phase))});
     }
     return state;
 }

@@ -20,6 +20,7 @@
 #include "app/supervisor_relay.h"
 #include "app/supervisor_signals.h"
 #include "base/log.h"
+#include "routing/leg_phase.h"
 
 namespace sluice::app {
 
@@ -28,6 +29,8 @@ struct EnginePlan {
     std::string pool = "stable";
     std::string model = "krill";
     std::string threads = "auto";  ///< As the command line writes it.
+    routing::LegPhase phase = routing::LegPhase::kFull;
+    std::int64_t dp = 1;  ///< Engines in the process.
 };
 
 struct ServicePlan {

@@ -34,6 +34,9 @@ struct Options {
     std::string state;
     std::optional<std::uint16_t> port;
     std::optional<std::int64_t> workers;
+    std::optional<std::int64_t> prefill;
+    std::optional<std::int64_t> decode;
+    std::optional<std::int64_t> dp;
     bool detach = false;
     bool first_request = false;
     bool json = false;
@@ -53,14 +56,43 @@ std::string check_threads(const std::string& text) {
     return fmt::format("{} is neither \"auto\" nor from 1 to {}", text, limits::kConfigThreads);
 }
 
-/// Engines that take no more than their share of the machine do not slow each other down.
-std::string threads_of_each(const std::optional<std::int64_t>& configured, std::int64_t workers) {
-    if (configured) return std::to_string(*configured);
-    if (workers == 1) return "auto";
-    return std::to_string(std::max<std::int64_t>(1, std::thread::hardware_concurrency() / workers));
+/// Flags speak of the pool that answers; any of them replaces its whole shape.
+void apply_shape(const Options& options, NativeConfig& native) {
+    if (options.workers || options.prefill) {
+        native.workers = {options.workers.value_or(1), "--workers"};
+        native.prefill = {options.prefill.value_or(0), "--prefill"};
+        native.decode = {options.decode.value_or(0), "--decode"};
+    }
+    if (options.dp) native.dp = {*options.dp, "--dp"};
 }
 
-/// Every pool of our own engines runs; flags speak of the one that answers.
+/// Engines that take no more than their share of the machine do not slow each other down.
+std::string threads_of_each(const std::optional<std::int64_t>& configured, std::int64_t engines) {
+    if (configured) return std::to_string(*configured);
+    if (engines == 1) return "auto";
+    return std::to_string(std::max<std::int64_t>(1, std::thread::hardware_concurrency() / engines));
+}
+
+/// The processes of one pool: "stable-0", or of a split "stable-prefill-0" and "stable-decode-0".
+std::vector<EnginePlan> engines_of(const PoolConfig& pool, const EnginePlan& common) {
+    using routing::LegPhase;
+    std::vector<EnginePlan> engines;
+    const auto add = [&](LegPhase phase, std::int64_t count) {
+        for (std::int64_t i = 0; i < count; ++i) {
+            EnginePlan& engine = engines.emplace_back(common);
+            engine.phase = phase;
+            engine.name = phase == LegPhase::kFull
+                              ? fmt::format("{}-{}", *pool.name, i)
+                              : fmt::format("{}-{}-{}", *pool.name, to_string(phase), i);
+        }
+    };
+    if (!pool.native.is_split()) add(LegPhase::kFull, *pool.native.workers);
+    if (pool.native.is_split()) add(LegPhase::kPrefill, *pool.native.prefill);
+    if (pool.native.is_split()) add(LegPhase::kDecode, *pool.native.decode);
+    return engines;
+}
+
+/// Every pool of our own engines runs.
 ServicePlan make_plan(const ServiceConfig& config, const StateFolder& folder,
                       const Options& options) {
     ServicePlan plan{.config = options.config,
@@ -71,12 +103,9 @@ ServicePlan make_plan(const ServiceConfig& config, const StateFolder& folder,
                      .port = config.gateway.listen->port,
                      .admin_port = config.gateway.admin->port};
     const PoolConfig& stable = stable_pool(config);
-    const auto workers_of = [&](const PoolConfig& pool) {
-        return &pool == &stable ? options.workers.value_or(*pool.native.workers)
-                                : *pool.native.workers;
-    };
     std::int64_t all = 0;
-    for (const PoolConfig& pool : config.pools) all += pool.is_native() ? workers_of(pool) : 0;
+    for (const PoolConfig& pool : config.pools)
+        if (pool.is_native()) all += pool.native.processes() * *pool.native.dp;
     const bool automatic = options.threads == "auto";
     if (!*config.record.path) plan.records = folder.path() + "/records";
     for (const PoolConfig& pool : config.pools) {
@@ -84,12 +113,12 @@ ServicePlan make_plan(const ServiceConfig& config, const StateFolder& folder,
         const bool own_model = &pool != &stable || options.model.empty();
         std::string threads = threads_of_each(automatic ? std::nullopt : *pool.native.threads, all);
         if (!options.threads.empty() && !automatic) threads = options.threads;
-        for (std::int64_t i = 0; i < workers_of(pool); ++i) {
-            plan.engines.push_back({.name = fmt::format("{}-{}", *pool.name, i),
-                                    .pool = *pool.name,
-                                    .model = own_model ? *pool.native.model : options.model,
-                                    .threads = threads});
-        }
+        const auto engines =
+            engines_of(pool, {.pool = *pool.name,
+                              .model = own_model ? *pool.native.model : options.model,
+                              .threads = threads,
+                              .dp = *pool.native.dp});
+        plan.engines.insert(plan.engines.end(), engines.begin(), engines.end());
     }
     return plan;
 }
@@ -194,7 +223,13 @@ int detach(const StateFolder& folder, const Options& options) {
     add("--speculation", options.speculation);
     add("--state", options.state);
     if (options.port) add("--port", std::to_string(*options.port));
-    if (options.workers) add("--workers", std::to_string(*options.workers));
+    const auto add_number = [&add](const char* name, const std::optional<std::int64_t>& value) {
+        if (value) add(name, std::to_string(*value));
+    };
+    add_number("--workers", options.workers);
+    add_number("--prefill", options.prefill);
+    add_number("--decode", options.decode);
+    add_number("--dp", options.dp);
 
     const DetachedStart start = start_detached(std::move(argv), folder.log_path());
     if (start.code != kDone) return start.code;
@@ -219,12 +254,41 @@ Result<void> check_access(const ServiceConfig& config, const StateFolder& folder
 int up(const Options& options) {
     auto config = read_config(options.config);
     if (!config) return fail_config(config.error());
+    for (PoolConfig& pool : config->pools)
+        if (pool.is_native() && *pool.name == *config->plan.stable)
+            apply_shape(options, pool.native);
     const Result<StateFolder> folder = StateFolder::find(options.state);
     if (!folder) return fail(kWrongUse, folder.error());
     if (const auto safe = check_access(*config, *folder); !safe)
         return fail(kCannotStart, safe.error());
     if (options.detach) return detach(*folder, options);
     return serve(std::move(*config), *folder, options);
+}
+
+/// How many engines of which kind.
+void define_shape(CLI::App& command, Options& options) {
+    const CLI::Range count(std::int64_t{1}, limits::kConfigWorkers);
+    CLI::Option* const workers =
+        command.add_option("--workers", options.workers, "Engine processes")
+            ->check(count)
+            ->type_name("N");
+    CLI::Option* const prefill =
+        command
+            .add_option("--prefill", options.prefill,
+                        "Instead of --workers: processes that do prompts, and")
+            ->check(count)
+            ->type_name("P")
+            ->excludes(workers);
+    CLI::Option* const decode =
+        command.add_option("--decode", options.decode, "processes that go on with the answers")
+            ->check(count)
+            ->type_name("D")
+            ->excludes(workers)
+            ->needs(prefill);
+    prefill->needs(decode);
+    command.add_option("--dp", options.dp, "Engines in each process, which share its weights")
+        ->check(CLI::Range(std::int64_t{1}, static_cast<std::int64_t>(limits::kDpRanks)))
+        ->type_name("N");
 }
 
 }  // namespace
@@ -239,9 +303,7 @@ Run define_up(CLI::App& command) {
         ->type_name("FILE");
     command.add_option("--port", options->port, "Where clients connect; 0 takes a free one")
         ->type_name("N");
-    command.add_option("--workers", options->workers, "Engine processes")
-        ->check(CLI::Range(std::int64_t{1}, limits::kConfigWorkers))
-        ->type_name("N");
+    define_shape(command, *options);
     command.add_option("--threads", options->threads, "Of each engine: a number, or auto")
         ->check(check_threads)
         ->type_name("N");

@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/discovery_limits.h"
 #include "base/net_limits.h"
 #include "base/trace_limits.h"
 
@@ -67,6 +68,7 @@ constexpr auto kTable = std::to_array<Limit>({
     {"dispatch.quarantined", kQuarantinedPrompts, "count", "the oldest prompt is forgotten"},
     {"dispatch.quarantine_time", kQuarantineSeconds, "s", "the prompt may be tried again"},
     {"routing.prefix_index", kPrefixIndexBlocks, "blocks", "the longest unused is forgotten"},
+    {"discovery.worker_url", kWorkerUrlBytes, "bytes", "worker refused"},
     {"workers.registration", kRegistrationSeconds, "s", "400; a longer lease is not given"},
     {"etcd.answer", kEtcdAnswerBytes, "bytes", "discovery keeps the workers it knows"},
     {"port.block_keys", kPortBlockKeys, "count", "400 invalid_request"},

@@ -150,6 +150,11 @@ void check_url(Table& table, std::string_view key, const std::string& url) {
 }
 
 void check_native(Table& table, const NativeConfig& native) {
+    if ((*native.prefill > 0) != (*native.decode > 0)) {
+        table.reject(table.has("prefill") ? "prefill" : "decode",
+                     "needs both prefill and decode, at least one of each");
+    }
+    if (native.is_split()) table.forbid("workers", "can't stand beside prefill and decode");
     const std::chrono::milliseconds time = *native.step_time;
     if (time.count() < 1 || time > kStepTimeMost)
         table.reject("step_time", fmt::format("must be from 1ms to {}ms", kStepTimeMost.count()));

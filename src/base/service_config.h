@@ -44,14 +44,24 @@ inline constexpr std::chrono::milliseconds kStallTimeLeast{3'000};
 
 /// Of a pool of our own engines.
 struct NativeConfig {
-    Setting<std::string> model;  ///< A GGUF file, or "krill".
-    Setting<std::int64_t> workers;
+    Setting<std::string> model;     ///< A GGUF file, or "krill".
+    Setting<std::int64_t> workers;  ///< That do everything; counts unless there is a split.
+    /// A split: so many do prompts, so many go on from there. Both, or neither.
+    Setting<std::int64_t> prefill;
+    Setting<std::int64_t> decode;
+    Setting<std::int64_t> dp;  ///< Engines in each process, on one copy of the weights.
     Setting<std::optional<std::int64_t>> threads;  ///< Of one worker; nullopt is "auto".
     /// The longest that a step may be predicted to take while some request generates.
     Setting<std::chrono::milliseconds> step_time;
     /// Longest silence of a worker that answers; it says something every two seconds.
     Setting<std::chrono::milliseconds> stall_timeout;
     Setting<bool> thinking;  ///< Whether answers think unless asked not to.
+
+    [[nodiscard]] bool is_split() const { return *prefill > 0; }
+    /// Engine processes.
+    [[nodiscard]] std::int64_t processes() const {
+        return is_split() ? *prefill + *decode : *workers;
+    }
 };
 
 /// Of a pass-through pool: OpenAI-compatible addresses of any engine.

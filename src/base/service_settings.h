@@ -69,8 +69,15 @@ void visit_tenant(Tenant& tenant, Visitor&& visit) {
 template <class Native, class Visitor>
 void visit_native(Native& native, Visitor&& visit) {
     visit("model", native.model, "krill", "a GGUF file, or the built-in model");
-    visit("workers", native.workers, 1, "engine processes", Range{1, limits::kConfigWorkers});
-    visit("threads", native.threads, std::nullopt, "of each worker",
+    visit("prefill", native.prefill, 0, "instead of workers: processes that do prompts, and",
+          Range{0, limits::kConfigWorkers});
+    visit("decode", native.decode, 0, "processes that go on with the answers",
+          Range{0, limits::kConfigWorkers});
+    if (!native.is_split())
+        visit("workers", native.workers, 1, "engine processes", Range{1, limits::kConfigWorkers});
+    visit("dp", native.dp, 1, "engines in each process, which share its weights",
+          Range{1, static_cast<std::int64_t>(limits::kDpRanks)});
+    visit("threads", native.threads, std::nullopt, "of each engine",
           Range{1, limits::kConfigThreads});
     visit("step_time", native.step_time, std::chrono::milliseconds(50),
           "prompts hold answers up no longer");

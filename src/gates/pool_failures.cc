@@ -20,8 +20,14 @@ struct Workers {
 
 Workers workers_of(const PoolConfig& pool) {
     if (pool.is_native()) {
-        const auto& workers = pool.native.workers;
-        return {*workers, fmt::format("workers = {}", *workers), &workers.place};
+        const NativeConfig& native = pool.native;
+        if (!native.is_split())
+            return {*native.workers, fmt::format("workers = {}", *native.workers),
+                    &native.workers.place};
+        // Any of them does the other kind's work when that is gone.
+        return {native.processes(),
+                fmt::format("prefill = {}, decode = {}", *native.prefill, *native.decode),
+                &native.prefill.place};
     }
     const auto& urls = pool.upstream.urls;
     const auto count = static_cast<std::int64_t>(urls->size());

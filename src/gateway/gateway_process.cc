@@ -104,7 +104,7 @@ Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& even
         auto preparer = find_preparer(setup, preparers);
         if (!preparer) return std::unexpected(preparer.error());
         options.gateway.native_pools.push_back({.name = setup.name,
-                                                .urls = setup.urls,
+                                                .workers = setup.workers,
                                                 .stall_time = setup.stall_time,
                                                 .preparer = *preparer});
     }

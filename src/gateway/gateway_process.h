@@ -22,7 +22,7 @@ struct NativePoolSetup {
     /// Whose tokenizer and dialect the pool uses: a path, or the built-in "krill".
     std::string model = "krill";
     protocol::Thinking thinking = protocol::Thinking::kOff;
-    std::vector<std::string> urls;
+    std::vector<discovery::WorkerEntry> workers;
     std::chrono::milliseconds stall_time{15'000};  ///< Longest silence of a worker that answers.
 };
 

@@ -32,11 +32,20 @@ NativePool::NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& p
       options_(std::move(options)),
       on_ready_(std::move(on_ready)),
       index_(pools.next_index()) {
-    for (const std::string& url : options_.urls) {
+    for (const discovery::WorkerEntry& entry : options_.workers) {
         const auto index = registry_.add({.pool = index_});
         SLUICE_ASSERT(index.has_value());  // The configuration's limits are below the registry's.
-        workers_.push_back({.url = url, .index = *index});
+        workers_.push_back({.name = next_name(entry.phase),
+                            .url = entry.url,
+                            .phase = entry.phase,
+                            .index = *index});
     }
+}
+
+std::string NativePool::next_name(routing::LegPhase phase) const {
+    const auto before = std::ranges::count(workers_, phase, &Worker::phase);
+    if (phase == routing::LegPhase::kFull) return fmt::format("{}-{}", options_.name, before);
+    return fmt::format("{}-{}-{}", options_.name, to_string(phase), before);
 }
 
 const std::string& NativePool::engine() const {
@@ -87,7 +96,7 @@ std::expected<Assignment, routing::NoPick> NativePool::pick(const routing::Load&
     const Worker& worker = workers_[at];
     return Assignment{.pool = this,
                       .url = worker.url,
-                      .worker = fmt::format("{}-{}", options_.name, at),
+                      .worker = worker.name,
                       .info = worker.info,
                       .lease = std::move(*lease)};
 }
@@ -105,11 +114,11 @@ void NativePool::report_fault(routing::WorkerIndex index, dispatch::LegFault fau
 std::vector<WorkerView> NativePool::workers() const {
     std::vector<WorkerView> views;
     const auto now = std::chrono::steady_clock::now();
-    for (std::size_t i = 0; i < workers_.size(); ++i) {
-        const Worker& worker = workers_[i];
+    for (const Worker& worker : workers_) {
         WorkerView view{
-            .name = fmt::format("{}-{}", options_.name, i),
+            .name = worker.name,
             .url = worker.url,
+            .phase = to_string(worker.phase),
             .state = std::string(worker.reachable ? port::to_string(worker.load->state) : "lost"),
             .report = worker.load,
             .report_age = {},

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "adapters/worker_probe.h"
+#include "discovery/worker_entry.h"
 #include "gateway/pool.h"
 #include "gateway/pool_set.h"
 #include "gateway/request_preparer.h"
@@ -22,8 +23,8 @@ namespace sluice::gateway {
 
 struct NativePoolOptions {
     std::string name = "stable";
-    std::vector<std::string> urls;                 ///< "http://127.0.0.1:40001"
-    std::chrono::milliseconds stall_time{15'000};  ///< Longest silence of a leg.
+    std::vector<discovery::WorkerEntry> workers{};  ///< Those that are always there.
+    std::chrono::milliseconds stall_time{15'000};   ///< Longest silence of a leg.
     /// Of the pool's model; pools of the same model share one.
     std::shared_ptr<const RequestPreparer> preparer;
 };
@@ -57,7 +58,9 @@ public:
 
 private:
     struct Worker {
+        std::string name;
         std::string url;
+        routing::LegPhase phase = routing::LegPhase::kFull;
         routing::WorkerIndex index = 0;
         std::shared_ptr<const port::ServerInfo> info;
         std::unique_ptr<adapters::WorkerProbe> probe;
@@ -68,6 +71,7 @@ private:
         std::chrono::steady_clock::time_point reported;
     };
 
+    [[nodiscard]] std::string next_name(routing::LegPhase phase) const;
     void probe(Worker& worker);
     void probe_later(Worker& worker);
     void on_load(Worker& worker, const Result<port::LoadReport>& load);

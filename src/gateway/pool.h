@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dispatch/request.h"
@@ -41,6 +42,7 @@ struct Assignment {
 struct WorkerView {
     std::string name;
     std::string url;
+    std::string_view phase = "full";  ///< What it is for.
     std::string
         state;  ///< "loading", "ready", "stopping", "stalled" as it says; "lost" without an answer.
     std::optional<port::LoadReport> report;  ///< The last one, of engines that give any.

@@ -22,7 +22,7 @@ json::value versions_json(const port::ServerInfo* info) {
 json::object worker_json(const WorkerView& worker) {
     json::object object{
         {"name", worker.name},      {"url", worker.url},
-        {"pid", nullptr},           {"phase", "full"},
+        {"pid", nullptr},           {"phase", worker.phase},
         {"state", worker.state},    {"running", nullptr},
         {"waiting", nullptr},       {"kv_used_share", nullptr},
         {"report_age_ms", nullptr}, {"versions", versions_json(worker.versions.get())}};

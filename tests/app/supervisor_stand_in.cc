@@ -38,6 +38,7 @@ struct Flags {
     std::uint16_t admin_port = 0;
     std::vector<std::string> workers{};
     std::string threads{};
+    std::string dp{};
     std::string config{};
     std::string keys{};
     std::string records{};
@@ -103,7 +104,8 @@ int run_stand_in(const std::string& role, const Flags& flags) {
         note_end(role);
         loop.stop();
     });
-    fmt::print(stderr, "{} with {} threads\n", role, flags.threads);
+    fmt::print(stderr, "{} with {} threads, dp {}\n", role, flags.threads, flags.dp);
+    for (const std::string& worker : flags.workers) fmt::print(stderr, "{} of {}\n", role, worker);
     if (flags.model == "never-ready") {
         say("not JSON");
         // Whoever waits at this named pipe goes on now.
@@ -130,6 +132,7 @@ int stand_in(int argc, char** argv) {
         command->add_flag("--json", flags.json)->required();
     }
     app.get_subcommand("engine")->add_option("--threads", flags.threads)->required();
+    app.get_subcommand("engine")->add_option("--dp", flags.dp);
     app.get_subcommand("gateway")->add_option("--admin-port", flags.admin_port)->required();
     app.get_subcommand("gateway")->add_option("--worker", flags.workers)->required();
     app.get_subcommand("gateway")->add_option("--keys", flags.keys);

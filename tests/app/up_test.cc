@@ -16,6 +16,7 @@
 #include <array>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "app/command.h"
 #include "app/first_request.h"
@@ -175,6 +176,31 @@ TEST_F(UpTest, JsonNamesTheWholeService) {
     EXPECT_EQ(outcome.out, to_json(state()) + "\n");
     ASSERT_EQ(state().workers.size(), 2u);
     EXPECT_EQ(state().workers[1].name, "stable-1");
+}
+
+TEST_F(UpTest, ASplitServiceHasEnginesForEachPhase) {
+    const Outcome outcome = up({"--json", "--prefill", "1", "--decode", "2", "--dp", "3"});
+    EXPECT_EQ(outcome.code, kDone) << outcome.err;
+    const std::vector<WorkerState> workers = state().workers;
+    ASSERT_EQ(workers.size(), 3u);
+    EXPECT_EQ(workers[0].name, "stable-prefill-0");
+    EXPECT_EQ(workers[0].phase, "prefill");
+    EXPECT_EQ(workers[2].name, "stable-decode-1");
+    EXPECT_EQ(workers[2].phase, "decode");
+    std::ifstream file(folder().log_path());
+    const std::string log{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_THAT(log, HasSubstr("gateway of stable/prefill=" + workers[0].url));
+    EXPECT_THAT(log, HasSubstr("gateway of stable/decode=" + workers[1].url));
+    EXPECT_THAT(log, HasSubstr("dp 3"));
+}
+
+TEST_F(UpTest, HalfASplitIsWrongUse) {
+    for (const Words& how :
+         {Words{"--prefill", "1"}, Words{"--decode", "1"},
+          Words{"--prefill", "1", "--decode", "1", "--workers", "2"}, Words{"--dp", "0"}}) {
+        EXPECT_NE(up(how).code, kDone);
+        EXPECT_TRUE(leaves_nothing());
+    }
 }
 
 TEST_F(UpTest, ASecondServiceIsOneLineThatNamesTheFirst) {

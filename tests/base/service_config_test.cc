@@ -67,6 +67,23 @@ TEST(ServiceConfigTest, WhatIsShownReadsBackAsTheSame) {
     EXPECT_THAT(shown, HasSubstr("# default: "));
 }
 
+TEST(ServiceConfigTest, ASplitHasBothKindsAndNoOthers) {
+    const auto config =
+        parse_service_config("[[pool]]\nprefill = 1\ndecode = 2\ndp = 2\n", "f.toml");
+    ASSERT_TRUE(config) << config.error()[0].to_string();
+    EXPECT_TRUE(config->pools[0].native.is_split());
+    EXPECT_EQ(config->pools[0].native.processes(), 3);
+    EXPECT_EQ(*config->pools[0].native.dp, 2);
+    ASSERT_TRUE(parse_service_config(render(*config), "g.toml").has_value()) << render(*config);
+    EXPECT_THAT(mistakes("[[pool]]\nprefill = 1\n"),
+                ElementsAre(HasSubstr("f.toml:2: pool[0].prefill needs both")));
+    EXPECT_THAT(mistakes("[[pool]]\ndecode = 1\n"),
+                ElementsAre(HasSubstr("f.toml:2: pool[0].decode needs both")));
+    EXPECT_THAT(mistakes("[[pool]]\nworkers = 2\nprefill = 1\ndecode = 1\n"),
+                ElementsAre(HasSubstr("f.toml:2: pool[0].workers can't stand beside")));
+    EXPECT_GE(mistakes("[[pool]]\ndp = 0\n").size(), 1U);
+}
+
 TEST(ServiceConfigTest, AllMistakesAreToldAtOnceInTheOrderOfTheFile) {
     EXPECT_THAT(mistakes("[gatewy]\nx = 1\n[[pool]]\nworkers = 0\nwokers = 2\n"),
                 ElementsAre("f.toml:1: unknown key 'gatewy'; did you mean 'gateway'?",

@@ -75,6 +75,28 @@ for (const signal of ['SIGTERM', 'SIGINT']) {
   });
 }
 
+test('a split service names the phase of each engine, and answers', async () => {
+  const service = await startService(['--prefill', '1', '--decode', '1']);
+  try {
+    const shape = (workers) => workers.map(({ name, phase }) => ({ name, phase }));
+    const expected = [
+      { name: 'stable-prefill-0', phase: 'prefill' },
+      { name: 'stable-decode-0', phase: 'decode' },
+    ];
+    assert.deepEqual(shape(service.workers), expected);
+    const status = await (await fetch(`${service.admin}/admin/status`)).json();
+    assert.deepEqual(shape(status.pools[0].workers), expected);
+    const answer = await service.openai().chat.completions.create({
+      model: 'krill',
+      messages: kCapital,
+      temperature: 0,
+    });
+    assert.equal(answer.choices[0].message.content, kCapitalAnswer);
+  } finally {
+    await service.stop();
+  }
+});
+
 test('a detached service answers until it is told to stop', () =>
   withFolder(async (folder) => {
     const up = await runProgram(['up', '--port', '0', '--state', folder, '--detach', '--json']);

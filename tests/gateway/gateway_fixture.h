@@ -173,7 +173,7 @@ protected:
                                  .dialect = "deepseek-v4.1",
                                  .thinking = protocol::Thinking::kOff,
                                  .context_tokens = 131'072});
-        options.native_pools.push_back({.name = "stable", .urls = {worker->url()}});
+        options.native_pools.push_back({.name = "stable", .workers = {{.url = worker->url()}}});
         for (NativePoolOptions& pool : options.native_pools) pool.preparer = preparer;
         options.stable = "stable";
         auto created = Gateway::create(loop, std::move(options));

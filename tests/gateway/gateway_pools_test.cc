@@ -62,8 +62,9 @@ TEST_F(GatewayTest, EveryRequestIsReportedOnceWithItsLegs) {
 TEST_F(GatewayTest, ACopyRunsOnItsOwnPoolAndNobodyHearsIt) {
     FakeWorker candidate(loop, {says("Lyon.")});
     const auto witness = std::make_shared<Witness>();
-    start({says("Paris.")}, {.native_pools = {{.name = "candidate", .urls = {candidate.url()}}},
-                             .observers = {witness}});
+    start({says("Paris.")},
+          {.native_pools = {{.name = "candidate", .workers = {{.url = candidate.url()}}}},
+           .observers = {witness}});
     run_until([this] { return gateway->pools().any_ready(*gateway->pools().find("candidate")); });
     witness->gateway = gateway.get();
     witness->copy_to = gateway->pools().find("candidate");
@@ -100,7 +101,7 @@ TEST_F(GatewayTest, WhatWaitsIsSteeredAgainWhenItIsDispatched) {
     slow.ready = false;
     Pool* chosen = nullptr;
     start({says("Paris.")},
-          {.native_pools = {{.name = "candidate", .urls = {slow.url()}}},
+          {.native_pools = {{.name = "candidate", .workers = {{.url = slow.url()}}}},
            .make_steering = [&](PoolSet&) { return std::make_unique<Switch>(chosen); }});
     chosen = gateway->pools().find("candidate");
     Reply reply;

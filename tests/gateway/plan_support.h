@@ -185,8 +185,8 @@ protected:
                       }});
         GatewayOptions options;
         options.native_pools = {
-            {.name = "stable", .urls = {stable.url()}, .preparer = preparer()},
-            {.name = "candidate", .urls = {candidate.url()}, .preparer = preparer()}};
+            {.name = "stable", .workers = {{.url = stable.url()}}, .preparer = preparer()},
+            {.name = "candidate", .workers = {{.url = candidate.url()}}, .preparer = preparer()}};
         options.stable = "stable";
         options.make_steering = [this](PoolSet& pools) { return service->make_steering(pools); };
         options.observers = {service};

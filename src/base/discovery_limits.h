@@ -1,0 +1,12 @@
+#pragma once
+
+// Bounds of what workers and registries say of themselves: part of the table of base/limits.h, as
+// `sluice limits` prints it.
+
+#include <cstddef>
+
+namespace sluice::limits {
+
+inline constexpr std::size_t kWorkerUrlBytes = 512;
+
+}  // namespace sluice::limits
