@@ -145,7 +145,7 @@ TEST(ServiceConfigTest, APoolKeepsTenantsApartOrSaysInWordsThatItDoesNot) {
             "[[tenant]]\nname = \"a\"\n[[tenant]]\nname = \"b\"\n[[pool]]\nengine = \"" + engine +
             "\"\n" + (engine == "native" ? "" : "url = \"http://h/v1\"\n") + more);
     };
-    EXPECT_THAT(of("openai"), ElementsAre(HasSubstr("f.toml:6: pool.engine has no way to keep")));
+    EXPECT_THAT(of("openai"), ElementsAre(HasSubstr("f.toml:6: pool[0].engine has no way to keep")));
     EXPECT_THAT(of("llama.cpp"), ElementsAre(HasSubstr("2 tenants apart")));
     for (const char* engine : {"native", "vllm", "sglang"}) EXPECT_THAT(of(engine), ElementsAre());
     EXPECT_THAT(of("openai", "shared_cache = \"tenants may share\"\n"), ElementsAre());
