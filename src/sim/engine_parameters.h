@@ -1,0 +1,76 @@
+#pragma once
+
+// What a simulated engine is like: how long its steps take, how much it holds, how it orders its work.
+//
+// The time of a step is a sum: one term for the step itself and one in proportion to each thing that it
+// does. These are the terms of the native engine's own forecast (engine/step_forecast.h), with prompts
+// and answers apart. `sluice bench --fit` measures them; the defaults are an accelerator that computes
+// 10,240 prompt tokens a second.
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+
+namespace sluice::sim {
+
+/// Which prompt of several is computed first.
+enum class PrefillOrder : std::uint8_t {
+    kArrival,   ///< First come, first served: vLLM, SGLang.
+    kShortest,  ///< The shortest rest first, a quarter of each step for the oldest: native.
+};
+
+struct EngineParameters {
+    // ---- The time of a step, in microseconds
+    double step_us = 4'000.0;              ///< Of a step, whatever it does.
+    double prefill_row_us = 1e6 / 10'240;  ///< Of a prompt token.
+    double prefill_attended_us = 0.0;      ///< Of a position that a prompt token looks at.
+    double decode_row_us = 150.0;          ///< Of a sequence that gets its next token.
+    double decode_attended_us = 0.02;      ///< Of a position that its query looks at.
+    double encode_row_us = 40.0;           ///< Of an image token.
+
+    // ---- Around the engine
+    double request_us = 1'000.0;     ///< Of a request, before the engine has it.
+    double request_token_us = 0.0;   ///< The same, of each of its prompt tokens.
+    double handover_token_us = 2.0;  ///< To move the KV of a token to another worker.
+
+    // ---- Bounds
+    std::uint32_t blocks = 8'000;  ///< Of `trace::kTraceBlockTokens` tokens of KV each.
+    std::uint32_t running_max = 128;
+    std::uint32_t waiting_max = 8'192;
+    std::uint32_t step_tokens = 2'048;
+    /// A step with answers in it takes in no more of prompts than fits into this.
+    double step_time_us = 100'000.0;
+    PrefillOrder order = PrefillOrder::kArrival;
+
+    bool operator==(const EngineParameters&) const = default;
+};
+
+[[nodiscard]] std::string_view to_string(PrefillOrder order);
+
+/// TOML; an error names the line. What the text does not say keeps its default.
+[[nodiscard]] Result<EngineParameters> parse_engine_parameters(std::string_view text,
+                                                               std::string name);
+[[nodiscard]] Result<EngineParameters> read_engine_parameters(const std::string& path);
+/// What `parse_engine_parameters` reads back as the same.
+[[nodiscard]] std::string to_toml(const EngineParameters& parameters);
+
+/// What one step does, as far as it costs time.
+struct StepLoad {
+    std::uint64_t prefill_rows = 0;
+    std::uint64_t prefill_attended = 0;
+    std::uint64_t decode_rows = 0;
+    std::uint64_t decode_attended = 0;
+    std::uint64_t encode_rows = 0;
+
+    /// Adds `count` prompt tokens at positions first, first + 1, ...
+    void add_prefill(std::uint64_t first, std::uint64_t count) {
+        prefill_rows += count;
+        prefill_attended += count * first + count * (count + 1) / 2;
+    }
+};
+
+[[nodiscard]] double step_microseconds(const EngineParameters& parameters, const StepLoad& load);
+
+}  // namespace sluice::sim

@@ -1,0 +1,428 @@
+#include "sim/sim_engine.h"
+
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
+#include "base/assert.h"
+#include "base/limits.h"
+#include "trace/trace.h"
+
+namespace sluice::sim {
+namespace {
+
+using dispatch::LegFault;
+using trace::kTraceBlockTokens;
+
+/// The least that a step computes of prompts, whatever it costs, as in the native engine.
+constexpr std::uint32_t kPrefillLeast = 16;
+/// How long a process takes to come back that its input brought down.
+constexpr std::chrono::seconds kPoisonDowntime{10};
+
+}  // namespace
+
+SimEngine::SimEngine(EventQueue& queue, EngineParameters parameters)
+    : queue_(queue), parameters_(parameters), cache_(parameters.blocks) {}
+
+SimEngine::~SimEngine() {
+    queue_.cancel(step_event_);
+    queue_.cancel(restart_event_);
+    for (const auto& [id, hold] : holds_) queue_.cancel(hold.end);
+}
+
+// ---- Jobs -----------------------------------------------------------------------------------------
+
+void SimEngine::submit(Job job, JobObserver& observer) {
+    const auto sequence = std::make_shared<Sequence>();
+    sequence->observer = &observer;
+    sequence->serial = ++serial_;
+    sequence->encode_left = job.image_tokens;
+    sequence->tokens = job.phase == Job::Phase::kEncode ? 0 : job.prompt_tokens + job.answered;
+    sequence->job = std::move(job);
+    const bool added = jobs_.emplace(sequence->job.id, sequence).second;
+    SLUICE_ASSERT(added);
+    const double delay =
+        parameters_.request_us + parameters_.request_token_us * sequence->job.prompt_tokens;
+    queue_.after(from_microseconds(delay), [this, sequence] { arrive(sequence); });
+}
+
+void SimEngine::arrive(const SequencePtr& sequence) {
+    if (sequence->observer == nullptr) return;
+    const Job& job = sequence->job;
+    const std::size_t chain = job.chain ? job.chain->size() : 0;
+    if (!up_) return fault_later(sequence, LegFault::kUnavailable);
+    if (other_model_) return fault_later(sequence, LegFault::kMisconfigured);
+    if (chain + answer_blocks(job.answer_tokens) > parameters_.blocks)
+        return fault_later(sequence, LegFault::kRefused);
+    if (waiting_.size() >= parameters_.waiting_max) return fault_later(sequence, LegFault::kFull);
+    enqueue(sequence);
+    kick();
+}
+
+// By arrival, so that a preempted sequence comes back to its place.
+void SimEngine::enqueue(const SequencePtr& sequence) {
+    auto place = waiting_.end();
+    while (place != waiting_.begin() && (*std::prev(place))->serial > sequence->serial) --place;
+    waiting_.insert(place, sequence);
+}
+
+void SimEngine::cancel(JobId id) {
+    const auto at = jobs_.find(id);
+    if (at == jobs_.end()) return;
+    const SequencePtr sequence = at->second;
+    jobs_.erase(at);
+    sequence->observer = nullptr;
+    release_hold(id);
+    std::erase(running_, sequence);
+    std::erase(waiting_, sequence);
+    free_blocks(*sequence);
+}
+
+void SimEngine::fault_later(const SequencePtr& sequence, LegFault fault) {
+    queue_.after(Duration::zero(), [this, sequence, fault] {
+        JobObserver* const observer = std::exchange(sequence->observer, nullptr);
+        if (observer == nullptr) return;
+        jobs_.erase(sequence->job.id);
+        observer->on_fault(fault);
+    });
+}
+
+// ---- Blocks ---------------------------------------------------------------------------------------
+
+std::uint32_t SimEngine::answer_blocks(std::uint32_t tokens) {
+    return (tokens + kTraceBlockTokens - 1) / kTraceBlockTokens;
+}
+
+bool SimEngine::give_blocks(Sequence& sequence) {
+    if (sequence.job.phase == Job::Phase::kEncode) return true;
+    const std::vector<BlockKey>& chain = *sequence.job.chain;
+    const std::uint32_t found = cache_.match(chain);
+    cache_.hold(chain, found);
+    const auto missing =
+        static_cast<std::uint32_t>(chain.size()) - found + answer_blocks(sequence.job.answered + 1);
+    if (!cache_.allocate(missing)) {
+        cache_.release(std::span(chain).first(found));
+        return false;
+    }
+    sequence.sealed = found;
+    sequence.unnamed = missing;
+    // At least one token is computed: its logits are wanted.
+    sequence.computed =
+        std::min({found * kTraceBlockTokens, sequence.job.prompt_tokens, sequence.tokens - 1});
+    if (std::exchange(sequence.counted, true)) return true;
+    totals_.prompt_tokens += sequence.job.prompt_tokens;
+    totals_.cached_tokens += sequence.computed;
+    if (sequence.observer != nullptr) sequence.observer->on_admitted(sequence.computed);
+    return true;
+}
+
+void SimEngine::free_blocks(Sequence& sequence) {
+    if (sequence.sealed > 0) cache_.release(std::span(*sequence.job.chain).first(sequence.sealed));
+    cache_.give_back(sequence.unnamed);
+    sequence.sealed = 0;
+    sequence.unnamed = 0;
+    sequence.computed = 0;
+    sequence.loading = false;
+}
+
+void SimEngine::seal_to(Sequence& sequence, std::uint32_t computed) {
+    if (sequence.job.phase == Job::Phase::kEncode) return;
+    const std::vector<BlockKey>& chain = *sequence.job.chain;
+    for (std::uint32_t& block = sequence.sealed; block < chain.size(); ++block) {
+        if (computed < std::min((block + 1) * kTraceBlockTokens, sequence.job.prompt_tokens))
+            return;
+        cache_.seal(chain[block], block == 0 ? 0 : chain[block - 1]);
+        --sequence.unnamed;
+    }
+}
+
+void SimEngine::pull(const SequencePtr& sequence) {
+    const std::uint32_t missing = sequence->tokens - 1 - sequence->computed;
+    sequence->loading = true;
+    queue_.after(from_microseconds(parameters_.handover_token_us * missing),
+                 [this, sequence] { on_pulled(sequence); });
+}
+
+void SimEngine::on_pulled(const SequencePtr& sequence) {
+    // It may have lost its place meanwhile, or its engine.
+    if (!std::exchange(sequence->loading, false) || sequence->observer == nullptr) return;
+    sequence->job.brings_kv = false;
+    sequence->computed = sequence->tokens - 1;
+    seal_to(*sequence, sequence->computed);
+    give_notice(sequence, Notice::kPulled);
+    kick();
+}
+
+void SimEngine::hold(const SequencePtr& sequence) {
+    const JobId id = sequence->job.id;
+    const EventQueue::EventId end = queue_.after(std::chrono::seconds(limits::kKvHoldSeconds),
+                                                 [this, id] { release_hold(id); });
+    holds_.insert_or_assign(id, Hold{.sequence = sequence, .end = end});
+}
+
+void SimEngine::release_hold(JobId id) {
+    const auto at = holds_.find(id);
+    if (at == holds_.end()) return;
+    queue_.cancel(at->second.end);
+    free_blocks(*at->second.sequence);
+    holds_.erase(at);
+    kick();
+}
+
+// ---- Planning a step ------------------------------------------------------------------------------
+
+void SimEngine::admit() {
+    while (!waiting_.empty() && running_.size() < parameters_.running_max) {
+        const SequencePtr next = waiting_.front();
+        if (!give_blocks(*next)) return;
+        waiting_.pop_front();
+        running_.push_back(next);
+        if (next->job.brings_kv && next->computed + 1 < next->tokens) pull(next);
+    }
+}
+
+void SimEngine::kick() {
+    if (!up_ || stepping_) return;
+    admit();
+    parts_.clear();
+    load_ = {};
+    plan_decodes();
+    plan_encodes();
+    plan_prefills();
+    if (parts_.empty()) return;
+    stepping_ = true;
+    last_step_ = queue_.now();
+    const double took = step_microseconds(parameters_, load_) * slowness();
+    step_event_ = queue_.after(from_microseconds(took), [this] { end_step(); });
+}
+
+std::uint32_t SimEngine::room_in_step() const {
+    const std::uint64_t used = load_.prefill_rows + load_.decode_rows + load_.encode_rows;
+    return used < parameters_.step_tokens
+               ? parameters_.step_tokens - static_cast<std::uint32_t>(used)
+               : 0;
+}
+
+double SimEngine::slowness() const { return queue_.now() < slow_until_ ? slow_factor_ : 1.0; }
+
+void SimEngine::take(const SequencePtr& sequence, std::uint32_t rows) {
+    if (rows == 0) return;
+    parts_.push_back({.sequence = sequence, .rows = rows, .encode_rows = 0});
+    load_.add_prefill(sequence->computed, rows);
+}
+
+void SimEngine::preempt_last() {
+    const SequencePtr last = running_.back();
+    running_.pop_back();
+    free_blocks(*last);
+    // What it brought is gone, too.
+    last->job.brings_kv = false;
+    ++totals_.preemptions;
+    std::erase_if(parts_, [&](const Part& part) { return part.sequence == last; });
+    enqueue(last);
+}
+
+bool SimEngine::reserve_answer(const SequencePtr& sequence) {
+    const std::uint32_t named = sequence->sealed;
+    const auto chain = static_cast<std::uint32_t>(sequence->job.chain->size());
+    const std::uint32_t answer = sequence->computed + 1 - sequence->job.prompt_tokens;
+    while (sequence->unnamed + named < chain + answer_blocks(answer)) {
+        if (cache_.allocate(1)) {
+            ++sequence->unnamed;
+            continue;
+        }
+        const bool itself = running_.back() == sequence;
+        preempt_last();
+        if (itself) return false;
+    }
+    return true;
+}
+
+void SimEngine::plan_decodes() {
+    // By index: whoever needs room may preempt those behind it.
+    for (std::size_t i = 0; i < running_.size(); ++i) {
+        const SequencePtr sequence = running_[i];
+        if (!sequence->decodes() || room_in_step() == 0 || !reserve_answer(sequence)) continue;
+        parts_.push_back({.sequence = sequence, .rows = 1, .encode_rows = 0});
+        ++load_.decode_rows;
+        load_.decode_attended += sequence->tokens;
+    }
+}
+
+void SimEngine::plan_encodes() {
+    for (const SequencePtr& sequence : running_) {
+        const std::uint32_t rows = std::min(sequence->encode_left, room_in_step());
+        if (rows == 0) continue;
+        parts_.push_back({.sequence = sequence, .rows = 0, .encode_rows = rows});
+        load_.encode_rows += rows;
+    }
+}
+
+std::uint32_t SimEngine::rows_in_time(const Sequence& sequence, std::uint32_t most) const {
+    std::uint32_t fits = 0;
+    std::uint32_t too_many = most + 1;
+    while (fits + 1 < too_many) {
+        const std::uint32_t count = fits + (too_many - fits) / 2;
+        StepLoad with = load_;
+        with.add_prefill(sequence.computed, count);
+        const double took = step_microseconds(parameters_, with) * slowness();
+        (took <= parameters_.step_time_us ? fits : too_many) = count;
+    }
+    return fits;
+}
+
+std::uint32_t SimEngine::prefill_budget(const SequencePtr& oldest) const {
+    const std::uint32_t room = room_in_step();
+    if (parts_.empty()) return room;
+    return std::min(room, std::max(rows_in_time(*oldest, room), kPrefillLeast));
+}
+
+void SimEngine::plan_prefills() {
+    std::vector<SequencePtr> prefills;
+    for (const SequencePtr& sequence : running_) {
+        const bool waits = sequence->loading || sequence->encode_left > 0;
+        if (!waits && sequence->pending() > 0 && !sequence->decodes()) prefills.push_back(sequence);
+    }
+    if (prefills.empty()) return;
+    const SequencePtr oldest = prefills.front();
+    const bool timed = !parts_.empty();
+    const bool shortest = parameters_.order == PrefillOrder::kShortest;
+    if (shortest) {
+        std::ranges::sort(prefills, {}, [](const SequencePtr& sequence) {
+            return std::pair(sequence->pending(), sequence->serial);
+        });
+    }
+    std::uint32_t budget = prefill_budget(oldest);
+    std::uint32_t kept = shortest ? std::max(budget / 4, std::min(budget, kPrefillLeast)) : 0;
+    for (const SequencePtr& sequence : prefills) {
+        if (budget == 0) return;
+        if (sequence == oldest) kept = 0;
+        std::uint32_t most = std::min(budget - kept, sequence->pending());
+        if (timed) {
+            const std::uint32_t least = sequence == oldest ? std::min(most, kPrefillLeast) : 0;
+            most = std::max(least, rows_in_time(*sequence, most));
+        }
+        take(sequence, most);
+        budget -= most;
+    }
+}
+
+// ---- The end of a step ----------------------------------------------------------------------------
+
+void SimEngine::end_step() {
+    if (queue_.now() < stalled_until_) {
+        step_event_ = queue_.at(stalled_until_, [this] { end_step(); });
+        return;
+    }
+    stepping_ = false;
+    last_step_ = queue_.now();
+    ++totals_.steps;
+    const std::vector<Part> parts = std::exchange(parts_, {});
+    const bool poisoned = std::ranges::any_of(parts, [](const Part& part) {
+        return part.sequence->observer != nullptr && part.sequence->job.poison;
+    });
+    if (poisoned) return crash(kPoisonDowntime);
+    std::vector<std::pair<SequencePtr, Notice>> notices;
+    for (const Part& part : parts)
+        if (part.sequence->observer != nullptr) finish_part(part, notices);
+    for (const auto& [sequence, notice] : notices) give_notice(sequence, notice);
+    kick();
+    tell_blocks();
+}
+
+void SimEngine::tell_blocks() {
+    if (on_blocks_ && cache_.has_events()) on_blocks_();
+}
+
+void SimEngine::finish_part(const Part& part,
+                            std::vector<std::pair<SequencePtr, Notice>>& notices) {
+    const SequencePtr& sequence = part.sequence;
+    const Job& job = sequence->job;
+    const auto leave = [&](Notice notice) {
+        std::erase(running_, sequence);
+        notices.emplace_back(sequence, notice);
+    };
+    totals_.encode_tokens += part.encode_rows;
+    sequence->encode_left -= part.encode_rows;
+    if (job.phase == Job::Phase::kEncode) {
+        if (sequence->encode_left == 0) leave(Notice::kEnd);
+        return;
+    }
+    if (part.rows == 0) return;
+    (sequence->decodes() ? totals_.decode_tokens : totals_.prefill_tokens) += part.rows;
+    sequence->computed += part.rows;
+    seal_to(*sequence, sequence->computed);
+    if (sequence->computed < sequence->tokens) return;
+    ++sequence->tokens;
+    notices.emplace_back(sequence, Notice::kToken);
+    if (sequence->tokens - job.prompt_tokens >= job.answer_tokens) {
+        free_blocks(*sequence);
+        leave(Notice::kEnd);
+    } else if (job.phase == Job::Phase::kPrefill) {
+        hold(sequence);
+        leave(Notice::kHandover);
+    }
+}
+
+void SimEngine::give_notice(const SequencePtr& sequence, Notice notice) {
+    JobObserver* const observer = sequence->observer;
+    if (observer == nullptr) return;
+    if (notice == Notice::kToken) return observer->on_token();
+    if (notice == Notice::kPulled) return observer->on_pulled();
+    sequence->observer = nullptr;
+    jobs_.erase(sequence->job.id);
+    if (notice == Notice::kEnd) return observer->on_end();
+    observer->on_handover();
+}
+
+// ---- Failures -------------------------------------------------------------------------------------
+
+void SimEngine::crash(Duration downtime) {
+    up_ = false;
+    stepping_ = false;
+    other_model_ = false;
+    ++epoch_;
+    ++totals_.crashes;
+    queue_.cancel(step_event_);
+    parts_.clear();
+    std::vector<SequencePtr> lost;
+    for (const auto& [id, sequence] : jobs_) lost.push_back(sequence);
+    std::ranges::sort(lost, {}, &Sequence::serial);
+    for (const auto& [id, hold] : holds_) queue_.cancel(hold.end);
+    holds_.clear();
+    running_.clear();
+    waiting_.clear();
+    cache_.clear();
+    for (const SequencePtr& sequence : lost) {
+        sequence->sealed = 0;
+        sequence->unnamed = 0;
+        sequence->loading = false;
+        fault_later(sequence, LegFault::kUnavailable);
+    }
+    queue_.cancel(restart_event_);
+    restart_event_ = queue_.after(downtime, [this] { up_ = true; });
+    tell_blocks();
+}
+
+void SimEngine::stall(Duration duration) {
+    stalled_until_ = std::max(stalled_until_, queue_.now() + duration);
+}
+
+void SimEngine::slow(double factor, Duration duration) {
+    slow_factor_ = factor;
+    slow_until_ = queue_.now() + duration;
+}
+
+std::uint64_t SimEngine::pending_prefill() const {
+    std::uint64_t pending = 0;
+    for (const auto& sequences : {std::vector(waiting_.begin(), waiting_.end()), running_})
+        for (const SequencePtr& sequence : sequences)
+            if (!sequence->decodes() && !sequence->loading) pending += sequence->pending();
+    return pending;
+}
+
+Time SimEngine::last_progress() const {
+    return running_.empty() && waiting_.empty() ? queue_.now() : last_step_;
+}
+
+}  // namespace sluice::sim
