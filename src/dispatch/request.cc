@@ -1,6 +1,7 @@
 #include "dispatch/request.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/assert.h"
 
@@ -17,6 +18,11 @@ Actions::Actions(std::initializer_list<Action> actions)
     std::ranges::copy(actions, actions_.begin());
 }
 
+void Actions::add(Action action) {
+    SLUICE_ASSERT(size_ < actions_.size());
+    actions_[size_++] = action;
+}
+
 Request::Request(Time arrival, std::chrono::milliseconds deadline)
     : marks_{.arrival = arrival,
              .dispatched = {},
@@ -30,23 +36,40 @@ Actions Request::on(const Event& event, Time now) {
     return std::visit([&](const auto& each) { return take(each, now); }, event);
 }
 
-Time Request::next_due() const { return found_by_ ? std::min(*found_by_, deadline_) : deadline_; }
+Time Request::next_due() const {
+    Time due = deadline_;
+    if (found_by_) due = std::min(due, *found_by_);
+    if (alive_by_) due = std::min(due, *alive_by_);
+    return due;
+}
 
-Actions Request::take(const Prepared&, Time) {
+LegPhase Request::wanted() const {
+    if (to_encode_) return LegPhase::kEncode;
+    if (held_) return LegPhase::kDecode;
+    return failed_handovers_ >= rules_.handovers_max ? LegPhase::kFull : LegPhase::kPrefill;
+}
+
+// ---- A worker is sought ---------------------------------------------------------------------------
+
+Actions Request::take(const Prepared& prepared, Time) {
     if (phase_ != Phase::kArriving) return {};
     phase_ = Phase::kQueued;
     stage_ = Stage::kSeeking;
+    to_encode_ = prepared.has_images;
     return {{Kind::kSeek}};
 }
 
 Actions Request::take(const WorkerFound& found, Time now) {
     if (stage_ != Stage::kSeeking) return {};
+    SLUICE_ASSERT(found.leg == wanted() || found.leg == LegPhase::kFull);
     stage_ = Stage::kRunning;
     pool_ = found.pool;
     worker_ = found.worker;
     rules_ = found.rules;
     tried_.rule = rules_.tried;
+    leg_ = found.leg;
     found_by_.reset();
+    expect_life(now);
     if (!marks_.dispatched) marks_.dispatched = now;
     if (phase_ == Phase::kQueued) phase_ = Phase::kPrefill;
     return {{must_resume() ? Kind::kResumeLeg : Kind::kStartLeg}};
@@ -60,6 +83,8 @@ Actions Request::take(const NoWorker& none, Time now) {
     if (tried_all && last_fault_ == LegFault::kFull)
         return fail(Failure::kQueueFull, Outcome::kRejected, now);
     if (tried_all) return fail(Failure::kNoOtherWorker, Outcome::kError, now);
+    // There are workers, and its turn will come: only without any does its patience run out.
+    if (found_by_ && none.why == routing::NoPick::kAllBusy) found_by_ = now + rules_.patience;
     stage_ = Stage::kWaiting;
     return {{Kind::kWait}};
 }
@@ -73,9 +98,11 @@ Actions Request::take(const WorkerAvailable&, Time) {
 Actions Request::take(const QueueFull&, Time now) {
     if (stage_ != Stage::kWaiting) return {};
     // Who had a worker and lost it is not turned away, but failed.
-    if (losses_ > 0) return fail(Failure::kNoWorker, Outcome::kWorkerLost, now);
+    if (found_by_) return fail(Failure::kNoWorker, Outcome::kWorkerLost, now);
     return fail(Failure::kQueueFull, Outcome::kRejected, now);
 }
+
+// ---- A leg runs -----------------------------------------------------------------------------------
 
 Actions Request::take(const AnswerBegun&, Time) {
     begun_ = true;
@@ -90,33 +117,99 @@ Actions Request::take(const TokensCame& came, Time now) {
     phase_ = Phase::kDecode;
     // It got on: what was lost before counts no more, and who was tried may be tried again.
     losses_ = 0;
+    after_loss_ = false;
     tried_.workers.clear();
+    Actions actions;
+    if (leg_ != LegPhase::kPrefill) {
+        decode_losses_ = 0;
+        failed_handovers_ = 0;
+        // A decode worker that answers has acknowledged what it took over.
+        if (leg_ == LegPhase::kDecode) held_ = false;
+        add_release(actions);
+    }
+    alive_by_.reset();
+    if (rules_.stall_time.count() > 0) alive_by_ = now + rules_.stall_time;
+    return actions;
+}
+
+Actions Request::take(const Progressed&, Time now) {
+    if (stage_ == Stage::kRunning && alive_by_) expect_life(now);
     return {};
+}
+
+Actions Request::take(const Encoded&, Time) {
+    if (stage_ != Stage::kRunning || leg_ != LegPhase::kEncode) return {};
+    to_encode_ = false;
+    return go_on();
+}
+
+Actions Request::take(const HandedOver&, Time now) {
+    if (stage_ != Stage::kRunning || leg_ != LegPhase::kPrefill) return {};
+    held_ = true;
+    found_by_ = now + rules_.patience;
+    return go_on();
 }
 
 Actions Request::take(const LegEnded&, Time now) {
     if (stage_ != Stage::kRunning) return {};
-    end(Outcome::kOk, now);
-    return {{Kind::kEndLeg}, {Kind::kFinish}};
+    return end(Outcome::kOk, now);
 }
+
+// ---- A leg breaks ---------------------------------------------------------------------------------
 
 Actions Request::take(const LegFailed& failed, Time now) {
     if (stage_ != Stage::kRunning) return {};
-    last_fault_ = failed.fault;
-    if (failed.fault == LegFault::kRefused) return fail(Failure::kRefused, Outcome::kRejected, now);
+    return lose_leg(failed.fault, now);
+}
+
+Actions Request::lose_leg(LegFault fault, Time now) {
+    last_fault_ = fault;
+    if (fault == LegFault::kRefused) return fail(Failure::kRefused, Outcome::kRejected, now);
     if (begun_ && !rules_.resumable) return fail(Failure::kCutOff, Outcome::kError, now);
-    tried_.add(worker_);
-    if (failed.fault == LegFault::kFull) {
+    if (leg_ == LegPhase::kDecode && held_) {
+        ++failed_handovers_;
+        ++fallbacks_;
+    }
+    if (fault != LegFault::kBlocksLost) tried_.add(worker_);
+    if (fault == LegFault::kFull) {
         // Full is no fault of the request's, and not the worker's loss. Asked once more each, all
         // workers that are full are a full service.
         tried_.rule = routing::Tried::Rule::kExclude;
-    } else if (++losses_ >= rules_.losses_max) {
+    } else if (fault != LegFault::kBlocksLost && count_loss()) {
         return fail(Failure::kWorkersLost, Outcome::kWorkerLost, now);
     }
-    ++(must_resume() ? resumes_ : retries_);
+    // Blocks that could not be had cost a computation, and nobody's answer.
+    if (fault != LegFault::kBlocksLost) ++(must_resume() ? resumes_ : retries_);
+    after_loss_ = must_resume();
     found_by_ = now + rules_.patience;
-    return seek_again();
+    return start_over();
 }
+
+bool Request::count_loss() {
+    ++losses_;
+    if (leg_ == LegPhase::kDecode) ++decode_losses_;
+    return std::max(losses_, decode_losses_) >= rules_.losses_max;
+}
+
+Actions Request::take(const PoolClosed& closed, Time now) {
+    // What waits is asked for its pool again when a worker is sought.
+    return pool_ == closed.pool ? leave(closed.running, now) : Actions{};
+}
+
+Actions Request::take(const WorkerClosed& closed, Time now) {
+    return worker_ == closed.worker ? leave(closed.running, now) : Actions{};
+}
+
+Actions Request::leave(Running running, Time now) {
+    if (running != Running::kEvacuate || stage_ != Stage::kRunning) return {};
+    if (begun_ && !rules_.resumable) return {};
+    ++(must_resume() ? resumes_ : retries_);
+    after_loss_ = must_resume();
+    found_by_ = now + rules_.patience;
+    return start_over();
+}
+
+// ---- The end --------------------------------------------------------------------------------------
 
 Actions Request::take(const Refused&, Time now) {
     return fail(Failure::kRefused, Outcome::kRejected, now);
@@ -126,20 +219,7 @@ Actions Request::take(const CannotResume&, Time now) {
     return fail(Failure::kOtherModel, Outcome::kWorkerLost, now);
 }
 
-Actions Request::take(const ClientGone&, Time now) {
-    end(Outcome::kClientGone, now);
-    return {{Kind::kEndLeg}, {Kind::kFinish}};
-}
-
-Actions Request::take(const PoolClosed& closed, Time now) {
-    // What waits is asked for its pool again when a worker is sought.
-    const bool leaves = closed.running == PoolClosed::Running::kEvacuate && pool_ == closed.pool &&
-                        stage_ == Stage::kRunning;
-    if (!leaves || (begun_ && !rules_.resumable)) return {};
-    ++(must_resume() ? resumes_ : retries_);
-    found_by_ = now + rules_.patience;
-    return seek_again();
-}
+Actions Request::take(const ClientGone&, Time now) { return end(Outcome::kClientGone, now); }
 
 Actions Request::take(const Abandoned&, Time now) {
     return fail(Failure::kStopping, Outcome::kError, now);
@@ -147,27 +227,59 @@ Actions Request::take(const Abandoned&, Time now) {
 
 Actions Request::take(const Tick&, Time now) {
     if (now >= deadline_) return fail(Failure::kDeadline, timeout(), now);
-    if (found_by_ && now >= *found_by_) {
-        return fail(Failure::kNoWorker, Outcome::kWorkerLost, now);
-    }
-    return {};
+    if (found_by_ && now >= *found_by_) return fail(Failure::kNoWorker, Outcome::kWorkerLost, now);
+    if (!alive_by_ || now < *alive_by_) return {};
+    Actions actions{{Kind::kBlame}};
+    for (const Action& action : lose_leg(LegFault::kStalled, now)) actions.add(action);
+    return actions;
 }
 
-Actions Request::seek_again() {
+void Request::expect_life(Time now) {
+    alive_by_.reset();
+    std::chrono::milliseconds time = rules_.stall_time;
+    if (leg_ == LegPhase::kEncode) time = rules_.encode_time;
+    if (leg_ == LegPhase::kDecode) time = rules_.handover_time;
+    if (time.count() > 0) alive_by_ = now + time;
+}
+
+Actions Request::go_on() {
     stage_ = Stage::kSeeking;
+    alive_by_.reset();
     return {{Kind::kEndLeg}, {Kind::kSeek}};
 }
 
-Actions Request::fail(Failure failure, Outcome outcome, Time now) {
-    end(outcome, now);
-    return {{Kind::kEndLeg}, {Kind::kFail, failure}, {Kind::kFinish}};
+Actions Request::start_over() {
+    stage_ = Stage::kSeeking;
+    alive_by_.reset();
+    Actions actions{{Kind::kEndLeg}};
+    add_release(actions);
+    actions.add({Kind::kSeek});
+    return actions;
 }
 
-void Request::end(Outcome outcome, Time now) {
+void Request::add_release(Actions& actions) {
+    if (std::exchange(held_, false)) actions.add({Kind::kRelease});
+}
+
+Actions Request::fail(Failure failure, Outcome outcome, Time now) {
+    Actions actions{{Kind::kEndLeg}};
+    add_release(actions);
+    actions.add({Kind::kFail, failure});
+    for (const Action& action : end(outcome, now))
+        if (action.kind == Kind::kFinish) actions.add(action);
+    return actions;
+}
+
+Actions Request::end(Outcome outcome, Time now) {
     phase_ = Phase::kOver;
     stage_ = Stage::kIdle;
     outcome_ = outcome;
     marks_.ended = now;
+    alive_by_.reset();
+    Actions actions{{Kind::kEndLeg}};
+    add_release(actions);
+    actions.add({Kind::kFinish});
+    return actions;
 }
 
 Outcome Request::timeout() const {

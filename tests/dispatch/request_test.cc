@@ -222,5 +222,182 @@ TEST_F(RequestTest, AnotherModelCannotGoOn) {
     EXPECT_EQ(request.outcome(), Outcome::kWorkerLost);
 }
 
+// ---- Prefill, hand-over, decode -------------------------------------------------------------------
+
+class HandOverTest : public RequestTest {
+protected:
+    std::vector<Kind> found(LegPhase leg, routing::WorkerIndex worker = 0) {
+        return on(WorkerFound{.pool = 0, .worker = worker, .rules = rules, .leg = leg});
+    }
+    /// Prefill has run on `worker`, and decode is sought.
+    void hand_over(routing::WorkerIndex worker = 0) {
+        if (!request.held() && request.tokens() == 0) static_cast<void>(on(Prepared{}));
+        static_cast<void>(found(LegPhase::kPrefill, worker));
+        static_cast<void>(on(TokensCame{1}));
+        EXPECT_EQ(on(HandedOver{}), kElsewhere);
+    }
+    static inline const std::vector<Kind> kBackToPrefill{Kind::kEndLeg, Kind::kRelease,
+                                                         Kind::kSeek};
+    Rules rules;
+};
+
+TEST_F(HandOverTest, PrefillAndDecodeAreTwoLegs) {
+    static_cast<void>(on(Prepared{}));
+    EXPECT_EQ(request.wanted(), LegPhase::kPrefill);
+    EXPECT_EQ(found(LegPhase::kPrefill), std::vector{Kind::kStartLeg});
+    static_cast<void>(on(TokensCame{1}));
+    EXPECT_EQ(on(HandedOver{}), kElsewhere);
+    EXPECT_TRUE(request.held());
+    EXPECT_EQ(request.wanted(), LegPhase::kDecode);
+    EXPECT_EQ(found(LegPhase::kDecode, 1), std::vector{Kind::kResumeLeg});
+    EXPECT_EQ(on(TokensCame{1}), kNothing) << "the decode worker has acknowledged";
+    EXPECT_FALSE(request.held());
+    EXPECT_EQ(on(LegEnded{}), kDone);
+    EXPECT_EQ(request.resumes(), 0U);
+    EXPECT_EQ(request.retries(), 0U);
+}
+
+TEST_F(HandOverTest, APromptThatEndsInPrefillNeedsNoDecode) {
+    static_cast<void>(on(Prepared{}));
+    static_cast<void>(found(LegPhase::kPrefill));
+    static_cast<void>(on(TokensCame{1}));
+    EXPECT_EQ(on(LegEnded{}), kDone);
+}
+
+TEST_F(HandOverTest, WithoutAHandOverOneLegDoesItAll) {
+    static_cast<void>(on(Prepared{}));
+    static_cast<void>(found(LegPhase::kFull));
+    static_cast<void>(on(TokensCame{1}));
+    EXPECT_EQ(on(HandedOver{}), kNothing);
+    EXPECT_EQ(on(LegEnded{}), kDone);
+}
+
+TEST_F(HandOverTest, WhoeverEndsItWhileBlocksAreHeldLetsThemGo) {
+    hand_over();
+    EXPECT_EQ(on(ClientGone{}), (std::vector{Kind::kEndLeg, Kind::kRelease, Kind::kFinish}));
+}
+
+TEST_F(HandOverTest, ADeadlineDuringTheHandOverLetsThemGo) {
+    hand_over();
+    now += seconds(60);
+    EXPECT_EQ(on(Tick{}), (std::vector{Kind::kEndLeg, Kind::kRelease, Kind::kFail, Kind::kFinish}));
+    EXPECT_EQ(request.outcome(), Outcome::kTimeoutDecode);
+}
+
+TEST_F(HandOverTest, ALostDecodeLegStartsAgainAtPrefill) {
+    hand_over();
+    static_cast<void>(found(LegPhase::kDecode, 1));
+    EXPECT_EQ(on(LegFailed{LegFault::kUnavailable}), kBackToPrefill);
+    EXPECT_EQ(request.wanted(), LegPhase::kPrefill);
+    EXPECT_TRUE(request.after_loss());
+    EXPECT_EQ(request.resumes(), 1U);
+    EXPECT_TRUE(request.tried().has(1));
+}
+
+TEST_F(HandOverTest, LostBlocksAreNoLoss) {
+    hand_over();
+    static_cast<void>(found(LegPhase::kDecode, 1));
+    EXPECT_EQ(on(LegFailed{LegFault::kBlocksLost}), kBackToPrefill);
+    EXPECT_EQ(request.losses(), 0U);
+    EXPECT_EQ(request.resumes(), 0U);
+    EXPECT_FALSE(request.tried().has(1));
+    EXPECT_EQ(request.fallbacks(), 1U);
+}
+
+TEST_F(HandOverTest, AfterTwoThatFailedOneWorkerDoesItAll) {
+    hand_over();
+    static_cast<void>(found(LegPhase::kDecode, 1));
+    static_cast<void>(on(LegFailed{LegFault::kBlocksLost}));
+    hand_over();
+    static_cast<void>(found(LegPhase::kDecode, 1));
+    EXPECT_EQ(on(LegFailed{LegFault::kBlocksLost}), kBackToPrefill);
+    EXPECT_EQ(request.wanted(), LegPhase::kFull);
+    static_cast<void>(found(LegPhase::kFull));
+    static_cast<void>(on(TokensCame{1}));
+    EXPECT_EQ(request.wanted(), LegPhase::kPrefill) << "its next loss may try a hand-over again";
+}
+
+TEST_F(HandOverTest, APromptThatKillsDecodeWorkersEndsThoughPrefillGetsOn) {
+    hand_over();
+    static_cast<void>(found(LegPhase::kDecode, 1));
+    static_cast<void>(on(LegFailed{LegFault::kUnavailable}));
+    hand_over();
+    static_cast<void>(found(LegPhase::kDecode, 2));
+    EXPECT_EQ(on(LegFailed{LegFault::kUnavailable}),
+              (std::vector{Kind::kEndLeg, Kind::kRelease, Kind::kFail, Kind::kFinish}));
+    EXPECT_EQ(failure, Failure::kWorkersLost);
+}
+
+TEST_F(HandOverTest, APrefillAndThenADecodeWorkerMayBeLost) {
+    static_cast<void>(on(Prepared{}));
+    static_cast<void>(found(LegPhase::kPrefill, 0));
+    EXPECT_EQ(on(LegFailed{LegFault::kUnavailable}), kElsewhere);
+    hand_over(1);
+    static_cast<void>(found(LegPhase::kDecode, 2));
+    EXPECT_EQ(on(LegFailed{LegFault::kUnavailable}), kBackToPrefill);
+    hand_over(1);
+    static_cast<void>(found(LegPhase::kDecode, 3));
+    static_cast<void>(on(TokensCame{1}));
+    EXPECT_EQ(on(LegEnded{}), kDone);
+}
+
+TEST_F(HandOverTest, ADecodeLegThatShowsNoLifeIsBlamedAndLeft) {
+    hand_over();
+    static_cast<void>(found(LegPhase::kDecode, 1));
+    now += seconds(9);
+    EXPECT_EQ(on(Progressed{}), kNothing);
+    EXPECT_EQ(request.next_due(), now + seconds(10));
+    now += seconds(10);
+    EXPECT_EQ(on(Tick{}), (std::vector{Kind::kBlame, Kind::kEndLeg, Kind::kRelease, Kind::kSeek}));
+}
+
+TEST_F(HandOverTest, APrefillOfAMinuteThatGetsOnIsNotAStall) {
+    rules.stall_time = seconds(5);
+    request = Request(now, seconds(600));
+    static_cast<void>(on(Prepared{}));
+    static_cast<void>(found(LegPhase::kPrefill));
+    for (int second = 0; second < 60; second += 4) {
+        now += seconds(4);
+        EXPECT_EQ(on(Tick{}), kNothing);
+        EXPECT_EQ(on(Progressed{}), kNothing);
+    }
+    now += seconds(5);
+    EXPECT_EQ(on(Tick{}), (std::vector{Kind::kBlame, Kind::kEndLeg, Kind::kSeek}));
+}
+
+TEST_F(HandOverTest, ImagesAreEncodedFirst) {
+    EXPECT_EQ(on(Prepared{.has_images = true}), std::vector{Kind::kSeek});
+    EXPECT_EQ(request.wanted(), LegPhase::kEncode);
+    static_cast<void>(found(LegPhase::kEncode, 4));
+    EXPECT_EQ(request.next_due(), now + rules.encode_time);
+    EXPECT_EQ(on(Encoded{}), kElsewhere);
+    EXPECT_EQ(request.wanted(), LegPhase::kPrefill);
+    EXPECT_EQ(request.phase(), Phase::kPrefill);
+}
+
+TEST_F(HandOverTest, WhileWorkersAreBusyPatienceDoesNotRunOut) {
+    hand_over();
+    now += seconds(29);
+    EXPECT_EQ(on(NoWorker{routing::NoPick::kAllBusy}), std::vector{Kind::kWait});
+    now += seconds(29);
+    EXPECT_EQ(on(Tick{}), kNothing);
+    static_cast<void>(on(WorkerAvailable{}));
+    EXPECT_EQ(on(NoWorker{routing::NoPick::kNoneReady}), std::vector{Kind::kWait});
+    now += seconds(1);
+    EXPECT_EQ(on(Tick{}), (std::vector{Kind::kEndLeg, Kind::kRelease, Kind::kFail, Kind::kFinish}));
+    EXPECT_EQ(failure, Failure::kNoWorker);
+}
+
+TEST_F(HandOverTest, AClosedWorkersLegsMoveOn) {
+    hand_over();
+    static_cast<void>(found(LegPhase::kDecode, 1));
+    static_cast<void>(on(TokensCame{1}));
+    EXPECT_EQ(on(WorkerClosed{.worker = 2, .running = Running::kEvacuate}), kNothing);
+    EXPECT_EQ(on(WorkerClosed{.worker = 1, .running = Running::kFinish}), kNothing);
+    EXPECT_EQ(on(WorkerClosed{.worker = 1, .running = Running::kEvacuate}), kElsewhere);
+    EXPECT_EQ(request.resumes(), 1U);
+    EXPECT_EQ(request.losses(), 0U);
+}
+
 }  // namespace
 }  // namespace sluice::dispatch
