@@ -532,7 +532,9 @@ void Engine::publish_stats() {
 
 EngineStats Engine::stats() const {
     const std::lock_guard lock(mutex_);
-    return stats_;
+    EngineStats now = stats_;
+    now.live = live_.size();
+    return now;
 }
 
 }  // namespace sluice::engine

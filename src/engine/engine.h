@@ -69,8 +69,9 @@ struct EngineOptions {
 
 /// A snapshot; counters only grow.
 struct EngineStats {
-    std::size_t running = 0;
+    std::size_t running = 0;  ///< As of the last step, as all but `live` is.
     std::size_t waiting = 0;
+    std::size_t live = 0;  ///< Requests that came and have not ended, at this moment.
     std::size_t blocks_held = 0;
     std::size_t blocks_kept = 0;
     std::size_t blocks = 0;

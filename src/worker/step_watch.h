@@ -18,7 +18,8 @@ public:
     /// What the engine says of itself at `now`. True if it has had requests since an earlier look
     /// that is at least `patience` ago, and ended no step since.
     [[nodiscard]] bool stuck(const engine::EngineStats& stats, Time now) {
-        const bool idle = stats.running + stats.waiting == 0;
+        // Not what runs or waits as of the last step: a first step that never ends reports nothing.
+        const bool idle = stats.live == 0;
         if (idle || stats.steps != steps_ || !watching_) {
             watching_ = !idle;
             steps_ = stats.steps;

@@ -65,6 +65,15 @@ TEST(EngineTest, AbortFreesEverythingBeforeTheNextStep) {
     EXPECT_EQ(engine->stats().blocks_held, 0U);
 }
 
+TEST(EngineTest, WhatHasComeCountsBeforeAnyStep) {
+    const auto engine = make_engine();
+    const auto answer = send(*engine, greedy("d", {0, 4083, 373}, 1));
+    EXPECT_EQ(engine->stats().live, 1U);
+    EXPECT_EQ(engine->stats().running, 0U);
+    run(*engine);
+    EXPECT_EQ(engine->stats().live, 0U);
+}
+
 TEST(EngineTest, APrefillReportsItsProgress) {
     const auto engine = make_engine({.running_max = 64, .step_tokens = 64, .prefill_chunk = 64});
     const auto answer = send(*engine, greedy("p", long_prompt(256), 1));
