@@ -89,8 +89,18 @@ Actions Request::take(const NoWorker& none, Time now) {
     return {{Kind::kWait}};
 }
 
-Actions Request::take(const WorkerAvailable&, Time) {
+Actions Request::take(const Paced&, Time) {
+    if (stage_ != Stage::kSeeking) return {};
+    // Its turn will come: patience is for where there is nobody.
+    found_by_.reset();
+    paced_ = true;
+    stage_ = Stage::kWaiting;
+    return {};
+}
+
+Actions Request::take(const WorkerAvailable&, Time now) {
     if (stage_ != Stage::kWaiting) return {};
+    if (std::exchange(paced_, false)) found_by_ = now + rules_.patience;
     stage_ = Stage::kSeeking;
     return {{Kind::kSeek}};
 }

@@ -103,6 +103,8 @@ struct WorkerFound {
 struct NoWorker {
     routing::NoPick why = routing::NoPick::kNoneReady;
 };
+/// It lost its worker, as others did, and has to wait for its turn: WorkerAvailable says when.
+struct Paced {};
 /// There may be a worker now.
 struct WorkerAvailable {};
 /// Answer to kWait: there is no place to wait in.
@@ -151,7 +153,7 @@ struct Abandoned {};
 struct Tick {};
 
 using Event =
-    std::variant<Prepared, WorkerFound, NoWorker, WorkerAvailable, QueueFull, AnswerBegun,
+    std::variant<Prepared, WorkerFound, NoWorker, Paced, WorkerAvailable, QueueFull, AnswerBegun,
                  TokensCame, Progressed, Encoded, HandedOver, LegEnded, LegFailed, Refused,
                  CannotResume, ClientGone, PoolClosed, WorkerClosed, Abandoned, Tick>;
 
@@ -240,6 +242,7 @@ private:
     [[nodiscard]] Actions take(const Prepared&, Time now);
     [[nodiscard]] Actions take(const WorkerFound& found, Time now);
     [[nodiscard]] Actions take(const NoWorker& none, Time now);
+    [[nodiscard]] Actions take(const Paced&, Time now);
     [[nodiscard]] Actions take(const WorkerAvailable&, Time now);
     [[nodiscard]] Actions take(const QueueFull&, Time now);
     [[nodiscard]] Actions take(const AnswerBegun&, Time now);
@@ -294,6 +297,7 @@ private:
     bool to_encode_ = false;
     bool held_ = false;
     bool after_loss_ = false;
+    bool paced_ = false;
 };
 
 }  // namespace sluice::dispatch

@@ -63,6 +63,7 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
       options_(std::move(options)),
       probe_(registry_),
       client_(loop, {.idle_connections_per_host = kIdleConnections, .ca_file = options_.ca_file}),
+      resumes_(loop, pools_),
       tasks_(kPreparingThreads, kPreparingMax) {
     add_pools();
     steering_ = options_.make_steering ? options_.make_steering(pools_)
@@ -71,6 +72,8 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
         .loop = loop,
         .pools = pools_,
         .probe = probe_,
+        .resumes = resumes_,
+        .quarantine = quarantine_,
         .steering = *steering_,
         .admission = options_.admission.get(),
         .headers_after = options_.headers_after,
@@ -261,11 +264,10 @@ bool Gateway::wait_for_worker(Generation& generation) {
     if (generation.request().role == RequestRole::kShadow) return false;
     const bool begun = generation.progress().must_resume();
     if (!begun && queue_.size() >= options_.queue_max) return false;
-    if (begun) {
-        queue_.push_front(generation.shared_from_this());
-    } else {
-        queue_.push_back(generation.shared_from_this());
-    }
+    // What has begun comes before what has not, each in its order.
+    const auto place = std::ranges::find_if(
+        queue_, [begun](const auto& each) { return begun && !each->progress().must_resume(); });
+    queue_.insert(place, generation.shared_from_this());
     probe_.queue_depth(queue_.size());
     return true;
 }

@@ -137,6 +137,8 @@ private:
     GatewayProbe probe_;
     net::HttpClient client_;
     PoolSet pools_;
+    ResumeQueue resumes_;
+    dispatch::Quarantine quarantine_;
     Pool* stable_ = nullptr;
     std::unique_ptr<Steering> steering_;
     std::unique_ptr<GenerationServices> services_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "gateway/answer_writer.h"
 #include "gateway/output_check.h"
@@ -159,6 +160,12 @@ void Generation::on_prepared(Pool& pool, const Prepared& prepared,
     if (progress_.over()) return;
     if (!prepared) return refuse(prepared.error());
     prepared_ = *prepared;
+    if (is_quarantined()) {
+        return refuse({.code = ApiErrorCode::kRequestQuarantined,
+                       .message = "workers were lost with this prompt, more than one in a row; it "
+                                  "is not tried again for a while",
+                       .param = {}});
+    }
     recipe_ = pool.recipe();
     pool_ = &pool;
     meter_ = services_.probe.meter(pool.name());
@@ -186,6 +193,10 @@ void Generation::perform(const dispatch::Action& action) {
         case Kind::kStartLeg:
         case Kind::kResumeLeg: return start_leg();
         case Kind::kEndLeg: return end_leg();
+        case Kind::kBlame: return blame();
+        case Kind::kRelease:
+            if (runner_) runner_->release();
+            return;
         case Kind::kFail: return fail(action.failure);
         case Kind::kFinish: return finish();
     }
@@ -214,13 +225,27 @@ void Generation::seek() {
     turn_to(**pool, [this] { pick(); });
 }
 
+bool Generation::take_turn() {
+    if (!progress_.after_loss() || progress_.wanted() == routing::LegPhase::kDecode) return true;
+    if (turn_.active()) return true;
+    auto turn = services_.resumes.ask(*this, *pool_, runner_->load().prefill_tokens);
+    if (turn) turn_ = std::move(*turn);
+    return turn.has_value();
+}
+
 void Generation::pick() {
+    if (!take_turn()) return advance(dispatch::Paced{});
     auto assignment = pool_->pick(runner_->load(), progress_.tried());
-    if (!assignment) return advance(dispatch::NoWorker{assignment.error()});
+    if (!assignment) {
+        services_.resumes.end(turn_);
+        return advance(dispatch::NoWorker{assignment.error()});
+    }
     assignment_ = std::move(*assignment);
     services_.probe.leases(services_.pools.registry().leases());
-    advance(dispatch::WorkerFound{
-        .pool = pool_->index(), .worker = assignment_.lease.worker(), .rules = pool_->rules()});
+    advance(dispatch::WorkerFound{.pool = pool_->index(),
+                                  .worker = assignment_.lease.worker(),
+                                  .rules = pool_->rules(),
+                                  .leg = assignment_.leg});
 }
 
 void Generation::start_leg() {
@@ -228,6 +253,7 @@ void Generation::start_leg() {
         for (RequestObserver* observer : services_.observers) observer->on_dispatch(*this);
     legs_.push_back({.pool = pool_->name(),
                      .worker = assignment_.worker,
+                     .phase = std::string(routing::to_string(assignment_.leg)),
                      .versions = assignment_.info,
                      .began = since_arrival(steady_clock::now())});
     const auto started = runner_->start(assignment_);
@@ -237,8 +263,17 @@ void Generation::start_leg() {
     advance(dispatch::Refused{});
 }
 
+void Generation::blame() {
+    last_error_ = fmt::format("the worker at {} showed no sign of life", assignment_.url);
+    legs_.back().fault = last_error_;
+    log::warn("request {} leaves worker {}: it shows no sign of life", request_.request_id,
+              assignment_.url);
+    pool_->report_fault(assignment_.lease.worker(), LegFault::kStalled);
+}
+
 void Generation::end_leg() {
     if (runner_) runner_->stop();
+    services_.resumes.end(turn_);
     if (!assignment_.lease.active()) return;
     Pool* const pool = assignment_.pool;
     legs_.back().ended = since_arrival(steady_clock::now());
@@ -288,7 +323,15 @@ void Generation::on_tokens(std::uint32_t tokens) {
         load.prefill_tokens = 0;
         assignment_.lease.update(load);
     }
+    services_.resumes.end(turn_);
     advance(dispatch::TokensCame{tokens});
+}
+
+void Generation::on_progress() { advance(dispatch::Progressed{}); }
+
+void Generation::on_handed_over() {
+    pool_->report_success(assignment_.lease.worker());
+    advance(dispatch::HandedOver{});
 }
 
 void Generation::on_answered() {
@@ -300,7 +343,9 @@ void Generation::on_leg_failed(LegFault fault, const Error& error) {
     last_error_ = error.message();
     legs_.back().fault = last_error_;
     pool_->report_fault(assignment_.lease.worker(), fault);
-    if (fault != LegFault::kRefused && fault != LegFault::kFull) {
+    if (fault == LegFault::kBlocksLost) {
+        log::info("request {} goes back to prefill: {}", request_.request_id, last_error_);
+    } else if (fault != LegFault::kRefused && fault != LegFault::kFull) {
         log::warn("request {} lost worker {} after {} tokens: {}", request_.request_id,
                   assignment_.url, progress_.tokens(), last_error_);
     }
@@ -350,6 +395,8 @@ ApiError Generation::error_of(Failure failure) const {
 }
 
 void Generation::fail(Failure failure) {
+    if (failure == Failure::kWorkersLost && pool_->rules().resumable)
+        if (const auto hash = prompt_hash()) services_.quarantine.add(*hash, steady_clock::now());
     if (failure == Failure::kRefused && refusal_) return tell_client(*refusal_);
     const bool others_words = failure == Failure::kRefused || failure == Failure::kQueueFull ||
                               failure == Failure::kNoOtherWorker;
@@ -373,6 +420,8 @@ void Generation::tell_client(const ApiError& error) {
 
 void Generation::finish() {
     timer_.cancel();
+    services_.resumes.end(turn_);
+    services_.resumes.forget(*this);
     const RequestReport report = this->report();
     if (ticket_) ticket_->settle(report.prompt_tokens, report.completion_tokens);
     ticket_.reset();
@@ -381,6 +430,18 @@ void Generation::finish() {
     services_.probe.stream_closed();
     for (RequestObserver* observer : services_.observers) observer->on_done(*this, report);
     services_.on_done(*this);
+}
+
+// Of what the engine is given: a prompt that takes it down does so however it was written.
+std::optional<std::uint64_t> Generation::prompt_hash() const {
+    if (!prepared_ || prepared_->prompt.empty()) return std::nullopt;
+    return xxh3_128(std::as_bytes(std::span(prepared_->prompt))).low;
+}
+
+bool Generation::is_quarantined() const {
+    if (services_.quarantine.size() == 0) return false;
+    const auto hash = prompt_hash();
+    return hash && services_.quarantine.holds(*hash, steady_clock::now());
 }
 
 std::chrono::nanoseconds Generation::since_arrival(dispatch::Time at) const {
@@ -426,7 +487,10 @@ RequestReport Generation::report() const {
     report.completion_tokens = ran.completion_tokens;
     report.reasoning_tokens = ran.reasoning_tokens;
     report.recomputed_tokens = ran.recomputed_tokens;
-    if (ran.recomputed_tokens > 0) report.recompute_cause = RecomputeCause::kLoss;
+    if (ran.recomputed_tokens > 0) {
+        const bool loss = progress_.retries() + progress_.resumes() > 0;
+        report.recompute_cause = loss ? RecomputeCause::kLoss : RecomputeCause::kFallback;
+    }
     report.system_fingerprint = std::move(ran.system_fingerprint);
     if (ran.status != 0) report.status = ran.status;
     report.answer = std::move(ran.answer);

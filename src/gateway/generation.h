@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "dispatch/quarantine.h"
 #include "dispatch/request.h"
 #include "gateway/admission_gate.h"
 #include "gateway/gateway_probe.h"
@@ -22,6 +23,7 @@
 #include "gateway/leg_runner.h"
 #include "gateway/pool_set.h"
 #include "gateway/request_report.h"
+#include "gateway/resume_queue.h"
 #include "gateway/steering.h"
 #include "net/event_loop.h"
 
@@ -32,6 +34,8 @@ struct GenerationServices {
     net::EventLoop& loop;
     PoolSet& pools;
     GatewayProbe& probe;
+    ResumeQueue& resumes;
+    dispatch::Quarantine& quarantine;
     Steering& steering;
     AdmissionGate* admission = nullptr;         ///< Without one everybody is admitted.
     std::chrono::milliseconds headers_after{};  ///< Then a stream that waits gets its head.
@@ -95,8 +99,13 @@ private:
     void arm_timer();
     void seek();
     void pick();
+    /// False if it has to wait: what a lost worker did is computed again little by little.
+    [[nodiscard]] bool take_turn();
     void start_leg();
     void end_leg();
+    void blame();
+    [[nodiscard]] std::optional<std::uint64_t> prompt_hash() const;
+    [[nodiscard]] bool is_quarantined() const;
     void fail(dispatch::Failure failure);
     [[nodiscard]] protocol::ApiError error_of(dispatch::Failure failure) const;
     void tell_client(const protocol::ApiError& error);
@@ -104,6 +113,8 @@ private:
 
     void on_answer_begun() override;
     void on_tokens(std::uint32_t tokens) override;
+    void on_progress() override;
+    void on_handed_over() override;
     void on_answered() override;
     void on_leg_failed(dispatch::LegFault fault, const Error& error) override;
 
@@ -125,6 +136,7 @@ private:
     std::unique_ptr<LegRunner> runner_;
     std::optional<PoolMeter> meter_;
     Assignment assignment_;
+    dispatch::ResumePacer::Turn turn_;
     bool collecting_ = false;
 
     std::vector<LegReport> legs_;

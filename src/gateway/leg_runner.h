@@ -28,6 +28,10 @@ public:
     virtual void on_answer_begun() = 0;
     /// New tokens came, and what of them is text is on its way to the client.
     virtual void on_tokens(std::uint32_t tokens) = 0;
+    /// A sign of life without tokens.
+    virtual void on_progress() = 0;
+    /// A prefill leg is over; its worker holds what the decode leg will ask for.
+    virtual void on_handed_over() = 0;
     /// The answer is complete, and handed over to the client.
     virtual void on_answered() = 0;
     virtual void on_leg_failed(dispatch::LegFault fault, const Error& error) = 0;
@@ -67,6 +71,9 @@ public:
     [[nodiscard]] virtual std::expected<void, NoStart> start(const Assignment& assignment) = 0;
     /// Ends the running leg; its worker forgets the request. Does nothing without one.
     virtual void stop() = 0;
+    /// Tells the worker of the last prefill leg that what it holds is needed no more. Only runners
+    /// with hand-overs have anything to let go of.
+    virtual void release() {}
 
     /// Keeps what is answered, for `report().answer`. Before the first leg.
     virtual void collect() = 0;

@@ -28,6 +28,7 @@ NativePool::NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& p
                        NativePoolOptions options, std::function<void()> on_ready)
     : loop_(loop),
       client_(client),
+      holds_(client),
       registry_(pools.registry()),
       options_(std::move(options)),
       on_ready_(std::move(on_ready)),
@@ -84,8 +85,12 @@ bool NativePool::slow_to_prepare(const InboundRequest& request) const {
 std::unique_ptr<LegRunner> NativePool::make_runner(const InboundRequest& request,
                                                    std::shared_ptr<const PreparedRequest> prepared,
                                                    LegObserver& observer) {
-    return std::make_unique<NativeRunner>(client_, options_.preparer->tokenizer(), request,
-                                          std::move(prepared), options_.stall_time, observer);
+    return std::make_unique<NativeRunner>(
+        NativeRunner::Services{.client = client_,
+                               .holds = holds_,
+                               .tokenizer = options_.preparer->tokenizer(),
+                               .stall_time = options_.stall_time},
+        request, std::move(prepared), observer);
 }
 
 std::expected<Assignment, routing::NoPick> NativePool::pick(const routing::Load& load,
@@ -102,7 +107,9 @@ std::expected<Assignment, routing::NoPick> NativePool::pick(const routing::Load&
 }
 
 void NativePool::report_fault(routing::WorkerIndex index, dispatch::LegFault fault) {
-    if (fault == dispatch::LegFault::kFull || fault == dispatch::LegFault::kRefused) return;
+    using dispatch::LegFault;
+    if (fault == LegFault::kFull || fault == LegFault::kRefused || fault == LegFault::kBlocksLost)
+        return;
     Worker& worker = workers_[index - workers_.front().index];
     if (registry_.ready(index))
         log::warn("worker {} failed a request; asking whether it lives", worker.url);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "adapters/hold_releaser.h"
 #include "adapters/worker_probe.h"
 #include "discovery/worker_entry.h"
 #include "gateway/pool.h"
@@ -80,6 +81,7 @@ private:
 
     net::EventLoop& loop_;
     net::HttpClient& client_;
+    adapters::HoldReleaser holds_;
     routing::Registry& registry_;
     NativePoolOptions options_;
     std::function<void()> on_ready_;

@@ -35,23 +35,32 @@ LegFault fault_of(ErrorCode code) {
         case ErrorCode::kExhausted: return LegFault::kFull;
         case ErrorCode::kTimeout: return LegFault::kStalled;
         case ErrorCode::kUnavailable: return LegFault::kUnavailable;
+        case ErrorCode::kNotFound: return LegFault::kBlocksLost;
         default: return LegFault::kBroken;
     }
 }
 
+port::Phase to_port(routing::LegPhase phase) {
+    switch (phase) {
+        case routing::LegPhase::kPrefill: return port::Phase::kPrefill;
+        case routing::LegPhase::kDecode: return port::Phase::kDecode;
+        // Engines on this port see no images.
+        case routing::LegPhase::kEncode:
+        case routing::LegPhase::kFull: return port::Phase::kFull;
+    }
+    return port::Phase::kFull;
+}
+
 }  // namespace
 
-NativeRunner::NativeRunner(net::HttpClient& client, const text::Tokenizer& tokenizer,
-                           const InboundRequest& request,
-                           std::shared_ptr<const PreparedRequest> prepared,
-                           std::chrono::milliseconds stall_time, LegObserver& observer)
-    : client_(client),
+NativeRunner::NativeRunner(const Services& services, const InboundRequest& request,
+                           std::shared_ptr<const PreparedRequest> prepared, LegObserver& observer)
+    : services_(services),
       request_(request),
       prepared_(std::move(prepared)),
-      stall_time_(stall_time),
       observer_(observer),
       seed_(prepared_->options.seed.value_or(request.seed.value_or(draw_seed()))),
-      pump_(tokenizer, prepared_->parse) {
+      pump_(services.tokenizer, prepared_->parse) {
     report_.seed = seed_;
     report_.prompt_tokens = prepared_->prompt.size();
     report_.prompt_counted = true;
@@ -85,6 +94,8 @@ port::GenerateRequest NativeRunner::port_request(std::uint32_t max_new_tokens) c
     request.top_logprobs_num = prepared_->options.top_logprobs;
     request.resume_output_ids.assign(pump_.journal().begin(), pump_.journal().end());
     request.salt = request_.salt;
+    request.phase = to_port(phase_);
+    if (phase_ == routing::LegPhase::kDecode && held_) request.kv_sources.push_back(*held_);
     // Answers are admitted before copies, whoever came first.
     request.priority = request_.role == RequestRole::kShadow ? kCopyPriority : request_.priority;
     return request;
@@ -113,15 +124,18 @@ std::expected<void, LegRunner::NoStart> NativeRunner::start(const Assignment& as
         return std::unexpected(NoStart::kRefused);
     }
     arithmetic_ = arithmetic;
+    phase_ = assignment.leg;
+    leg_seen_ = 0;
     url_ = assignment.url;
     pool_ = assignment.pool->name();
     open_writer(info);
     leg_ = adapters::NativeLeg::start(
-        client_, url_, port_request(*max_tokens),
+        services_.client, url_, port_request(*max_tokens),
         {.on_frame = [this](const port::GenerateFrame& frame) { on_frame(frame); },
          .on_end = [] {},
+         .on_handover = [this](const port::GenerateFrame& frame) { on_handover(frame); },
          .on_error = [this](const Error& error, bool) { on_error(error); }},
-        {.stall_time = stall_time_, .traceparent = to_traceparent(request_.trace)});
+        {.stall_time = services_.stall_time, .traceparent = to_traceparent(request_.trace)});
     return {};
 }
 
@@ -130,6 +144,11 @@ void NativeRunner::stop() {
     leg_.reset();
     known_tokens_ = std::max(known_tokens_, leg_tokens_);
     leg_tokens_ = 0;
+}
+
+void NativeRunner::release() {
+    if (held_) services_.holds.release(*held_);
+    held_.reset();
 }
 
 void NativeRunner::collect() { collected_ = std::make_shared<CollectedAnswer>(); }
@@ -160,8 +179,23 @@ bool NativeRunner::gave_up(const port::GenerateFrame& frame) {
     return true;
 }
 
-void NativeRunner::on_frame(const port::GenerateFrame& frame) {
-    if (gave_up(frame)) return;
+void NativeRunner::on_frame(const port::GenerateFrame& frame) { static_cast<void>(take(frame)); }
+
+void NativeRunner::on_handover(const port::GenerateFrame& frame) {
+    held_ = frame.kv->source;
+    if (take(frame)) return observer_.on_handed_over();
+    // What the client sees ends with prefill's token: nobody will decode.
+    release();
+}
+
+bool NativeRunner::shows_progress(const port::GenerateFrame& frame) {
+    const std::uint64_t seen = frame.cached_tokens + frame.computed_tokens;
+    // While it fetches what another holds, a decode worker computes nothing.
+    return std::exchange(leg_seen_, seen) < seen || phase_ == routing::LegPhase::kDecode;
+}
+
+bool NativeRunner::take(const port::GenerateFrame& frame) {
+    if (gave_up(frame)) return false;
     writer_->begin();
     if (!std::exchange(begun_, true)) {
         report_.status = 200;
@@ -173,11 +207,18 @@ void NativeRunner::on_frame(const port::GenerateFrame& frame) {
     if (collected_) keep(frame, pieces);
     write(pieces);
     const std::size_t came = pump_.journal().size() - before;
-    if (came > 0) observer_.on_tokens(static_cast<std::uint32_t>(came));
-    if (!pump_.finished()) return;
+    if (came > 0) {
+        // Whoever decodes has told the one before that it has what it needs.
+        if (phase_ == routing::LegPhase::kDecode) held_.reset();
+        observer_.on_tokens(static_cast<std::uint32_t>(came));
+    } else if (shows_progress(frame)) {
+        observer_.on_progress();
+    }
+    if (!pump_.finished()) return true;
     writer_->finish(*pump_.finished(), pump_.usage());
     if (collected_) collected_->finish_reason = protocol::to_string(*pump_.finished());
     observer_.on_answered();
+    return false;
 }
 
 void NativeRunner::count(const port::GenerateFrame& frame, std::size_t before) {
@@ -186,9 +227,10 @@ void NativeRunner::count(const port::GenerateFrame& frame, std::size_t before) {
     // What an earlier leg knew and this one does not find in a cache, it computes again.
     if (leg_tokens_ == 0 && known_tokens_ > frame.cached_tokens)
         report_.recomputed_tokens += known_tokens_ - frame.cached_tokens;
+    // A token that was just drawn is not computed yet.
     leg_tokens_ = frame.output_ids.empty()
                       ? std::max<std::uint64_t>(1, frame.cached_tokens + frame.computed_tokens)
-                      : prepared_->prompt.size() + before + frame.output_ids.size();
+                      : prepared_->prompt.size() + before + frame.output_ids.size() - 1;
 }
 
 void NativeRunner::write(const std::vector<Piece>& pieces) {

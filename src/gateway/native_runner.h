@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "adapters/hold_releaser.h"
 #include "adapters/native_leg.h"
 #include "gateway/answer_writer.h"
 #include "gateway/leg_runner.h"
@@ -20,14 +21,21 @@ namespace sluice::gateway {
 
 class NativeRunner final : public LegRunner {
 public:
-    NativeRunner(net::HttpClient& client, const text::Tokenizer& tokenizer,
-                 const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
-                 std::chrono::milliseconds stall_time, LegObserver& observer);
+    /// They outlive the runner.
+    struct Services {
+        net::HttpClient& client;
+        adapters::HoldReleaser& holds;
+        const text::Tokenizer& tokenizer;
+        std::chrono::milliseconds stall_time;  ///< Longest silence of a leg.
+    };
+    NativeRunner(const Services& services, const InboundRequest& request,
+                 std::shared_ptr<const PreparedRequest> prepared, LegObserver& observer);
     ~NativeRunner() override;
 
     [[nodiscard]] routing::Load load() const override;
     [[nodiscard]] std::expected<void, NoStart> start(const Assignment& assignment) override;
     void stop() override;
+    void release() override;
     void collect() override;
     [[nodiscard]] std::optional<std::string> pass_refusal_on() override;
     void fail(const protocol::ApiError& error) override;
@@ -36,6 +44,10 @@ public:
 private:
     void open_writer(const port::ServerInfo& info);
     [[nodiscard]] port::GenerateRequest port_request(std::uint32_t max_new_tokens) const;
+    /// False if the frame ended the leg, one way or the other.
+    [[nodiscard]] bool take(const port::GenerateFrame& frame);
+    void on_handover(const port::GenerateFrame& frame);
+    [[nodiscard]] bool shows_progress(const port::GenerateFrame& frame);
     [[nodiscard]] net::HttpHeaders answer_headers() const;
     void on_frame(const port::GenerateFrame& frame);
     [[nodiscard]] bool gave_up(const port::GenerateFrame& frame);
@@ -44,10 +56,9 @@ private:
     void keep(const port::GenerateFrame& frame, const std::vector<Piece>& pieces);
     void on_error(const Error& error);
 
-    net::HttpClient& client_;
+    const Services services_;
     const InboundRequest& request_;
     std::shared_ptr<const PreparedRequest> prepared_;
-    const std::chrono::milliseconds stall_time_;
     LegObserver& observer_;
     std::uint64_t seed_;
     TokenPump pump_;
@@ -56,11 +67,14 @@ private:
     std::string pool_;        ///< That the answer came from.
     std::string url_;         ///< Of the running leg.
     std::string arithmetic_;  ///< Fingerprint and numerics of the first worker.
+    routing::LegPhase phase_ = routing::LegPhase::kFull;  ///< Of the running leg.
+    std::optional<port::KvSource> held_;                  ///< By the last prefill worker.
     std::optional<protocol::ApiError> refusal_;
     std::shared_ptr<CollectedAnswer> collected_;
     RunnerReport report_;
     std::uint64_t known_tokens_ = 0;  ///< Of the sequence, computed by the legs before.
     std::uint64_t leg_tokens_ = 0;    ///< Of the sequence, computed by the running leg.
+    std::uint64_t leg_seen_ = 0;      ///< Found in a cache or computed, as its frames say.
     std::chrono::steady_clock::time_point last_write_;
     bool begun_ = false;
 };

@@ -36,6 +36,7 @@ struct Assignment {
     std::string worker;  ///< Its name.
     std::shared_ptr<const port::ServerInfo> info;
     routing::Lease lease;
+    routing::LegPhase leg = routing::LegPhase::kFull;  ///< What it is to do.
 };
 
 /// For `sluice ctl status`.

@@ -33,7 +33,8 @@ protected:
     static inline const Rules kOnceEach{
         .resumable = false, .tried = routing::Tried::Rule::kExclude, .losses_max = 3};
 
-    Time now{seconds(1'000)};
+    const Time start{seconds(1'000)};
+    Time now = start;
     Request request{now, seconds(60)};
     Failure failure = Failure::kNone;
 };
@@ -386,6 +387,17 @@ TEST_F(HandOverTest, WhileWorkersAreBusyPatienceDoesNotRunOut) {
     now += seconds(1);
     EXPECT_EQ(on(Tick{}), (std::vector{Kind::kEndLeg, Kind::kRelease, Kind::kFail, Kind::kFinish}));
     EXPECT_EQ(failure, Failure::kNoWorker);
+}
+
+TEST_F(HandOverTest, WhoWaitsForItsTurnDoesNotLosePatience) {
+    hand_over();
+    static_cast<void>(found(LegPhase::kDecode, 1));
+    static_cast<void>(on(LegFailed{LegFault::kUnavailable}));
+    EXPECT_EQ(on(Paced{}), kNothing);
+    now += seconds(50);
+    EXPECT_EQ(on(Tick{}), kNothing);
+    EXPECT_EQ(on(WorkerAvailable{}), std::vector{Kind::kSeek});
+    EXPECT_EQ(request.next_due(), start + seconds(60)) << "the deadline comes before";
 }
 
 TEST_F(HandOverTest, AClosedWorkersLegsMoveOn) {
