@@ -139,7 +139,8 @@ void UpstreamPool::report_success(routing::WorkerIndex worker) {
 void UpstreamPool::report_fault(routing::WorkerIndex worker, LegFault fault) {
     Address& address = at(worker);
     switch (fault) {
-        case LegFault::kRefused: return;
+        case LegFault::kRefused:
+        case LegFault::kBlocksLost: return;
         case LegFault::kFull:
             registry_.set_weight(worker,
                                  std::max(kLeastWeight, registry_.weight(worker) * kWeightLoss));
