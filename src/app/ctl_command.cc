@@ -9,6 +9,7 @@
 namespace sluice::app {
 
 // One verb, one file: ctl_VERB.cc.
+Run define_ctl_drain(CLI::App& verb);
 Run define_ctl_keys(CLI::App& verb);
 Run define_ctl_plan(CLI::App& verb);
 Run define_ctl_records(CLI::App& verb);
@@ -20,6 +21,7 @@ namespace {
 
 constexpr auto kVerbs = std::to_array<Command>({
     {"status", "What answers, how busy it is, and which way traffic goes", define_ctl_status},
+    {"drain", "Give no more requests to a worker, and move what runs there", define_ctl_drain},
     {"rollback", "Send all traffic to the stable pool, and keep it there", define_ctl_rollback},
     {"plan", "The traffic plan: which pool answers, which get a share or copies", define_ctl_plan},
     {"keys", "Make, list and revoke API keys", define_ctl_keys},

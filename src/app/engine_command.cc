@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "app/command.h"
+#include "app/engine_registration.h"
 #include "app/model_files.h"
 #include "app/stable_pool.h"
 #include "base/hardware.h"
@@ -37,6 +38,7 @@ struct Options {
     std::string speculation = "auto";
     std::size_t running = engine::EngineOptions{}.running_max;
     std::size_t pool_tokens = engine::EngineOptions{}.pool_tokens;
+    RegistrationFlags registration;
     bool json = false;
 };
 
@@ -79,7 +81,8 @@ std::string tokenizer_digest(const std::filesystem::path& model) {
     return {};
 }
 
-int serve(const Options& options, const std::filesystem::path& model, std::size_t threads,
+int serve(const Options& options, const std::optional<RegistrationPlan>& registration,
+          const std::filesystem::path& model, std::size_t threads,
           std::chrono::milliseconds step_time, engine::Speculation speculation) {
     const auto faults = fault_points_of_environment();
     if (!faults) return fail(kWrongUse, faults.error());
@@ -105,8 +108,10 @@ int serve(const Options& options, const std::filesystem::path& model, std::size_
     worker.on_listening = [address, json](std::uint16_t port) {
         announce("listening", url_of(address, port), json);
     };
-    worker.on_ready = [address, json](std::uint16_t port, const port::ServerInfo&) {
+    std::optional<EngineRegistration> registered;
+    worker.on_ready = [&, address, json](std::uint16_t port, const port::ServerInfo&) {
         announce("ready", url_of(address, port), json);
+        if (registration) registered.emplace(*registration, url_of(address, port));
     };
     const auto ended = worker::run_worker(std::move(worker));
     if (!ended) return fail(kCannotStart, ended.error());
@@ -130,9 +135,11 @@ int run(const Options& options) {
     if (!step_time) return fail(kWrongUse, step_time.error());
     const auto speculation = parse_speculation(options.speculation);
     if (!speculation) return fail(kWrongUse, speculation.error());
+    const auto registration = plan_registration(options.registration, *config, options.address);
+    if (!registration) return fail(kWrongUse, registration.error());
     const auto model = gateway::find_model(options.model.value_or(*pool.native.model));
     if (!model) return fail(kCannotStart, model.error());
-    return serve(options, *model, *threads, *step_time, *speculation);
+    return serve(options, *registration, *model, *threads, *step_time, *speculation);
 }
 
 }  // namespace
@@ -172,6 +179,7 @@ Run define_engine(CLI::App& command) {
         ->check(CLI::Range(std::uint64_t{64}, std::uint64_t{1} << 32))
         ->type_name("N")
         ->capture_default_str();
+    define_registration(command, options->registration);
     command.add_flag("--json", options->json, "Announce addresses as JSON, an object a line");
     return [options] { return run(*options); };
 }

@@ -186,14 +186,16 @@ Result<gateway::GatewayProcessOptions> process_options(const Options& options,
     process.admission = admission_options(config);
     process.gateway.headers_after = *config.gateway.headers_after;
     process.gateway.stable = stable;
+    process.gateway.etcd = {.endpoints = *config.discovery.etcd,
+                            .prefix = *config.discovery.prefix};
     process.gateway.ca_file = config.gateway.ca_bundle->value_or("");
     for (const PoolConfig& pool : config.pools) {
         if (pool.is_native()) {
             process.native.push_back(native_setup(pool, options, stable, *workers));
-            if (!process.native.back().workers.empty()) continue;
-            return std::unexpected(Error::invalid(
-                fmt::format("pool {} needs at least one --worker {}=URL; `sluice up` starts both",
-                            *pool.name, *pool.name)));
+            if (process.native.back().workers.empty() && config.discovery.etcd->empty())
+                log::warn("pool {} has no worker yet: see --worker, or `sluice engine --register`",
+                          *pool.name);
+            continue;
         }
         auto upstream = upstream_options(pool);
         if (!upstream) return std::unexpected(upstream.error());

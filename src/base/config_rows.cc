@@ -97,6 +97,7 @@ std::vector<ConfigRow> rows(const ServiceConfig& config) {
         settings::visit_tenant(config.tenants[i], Printer(fmt::format("tenant[{}]", i), rows));
     }
     settings::visit_record(config.record, Printer("record", rows));
+    settings::visit_discovery(config.discovery, Printer("discovery", rows));
     return rows;
 }
 

@@ -8,5 +8,7 @@
 namespace sluice::limits {
 
 inline constexpr std::size_t kWorkerUrlBytes = 512;
+inline constexpr std::size_t kEtcdEndpoints = 16;
+inline constexpr std::size_t kEtcdPrefixBytes = 256;
 
 }  // namespace sluice::limits

@@ -69,6 +69,8 @@ constexpr auto kTable = std::to_array<Limit>({
     {"dispatch.quarantine_time", kQuarantineSeconds, "s", "the prompt may be tried again"},
     {"routing.prefix_index", kPrefixIndexBlocks, "blocks", "the longest unused is forgotten"},
     {"discovery.worker_url", kWorkerUrlBytes, "bytes", "worker refused"},
+    {"discovery.etcd_endpoints", kEtcdEndpoints, "count", "configuration refused, with its line"},
+    {"discovery.etcd_prefix", kEtcdPrefixBytes, "bytes", "configuration refused, with its line"},
     {"workers.registration", kRegistrationSeconds, "s", "400; a longer lease is not given"},
     {"etcd.answer", kEtcdAnswerBytes, "bytes", "discovery keeps the workers it knows"},
     {"port.block_keys", kPortBlockKeys, "count", "400 invalid_request"},

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/config.h"
+#include "base/discovery_limits.h"
 #include "base/limits.h"
 #include "base/nearest.h"
 #include "base/service_settings.h"
@@ -295,6 +296,20 @@ PlanConfig read_plan(Table& root, const std::vector<PoolConfig>& pools) {
     return plan;
 }
 
+DiscoveryConfig read_discovery(Table& root) {
+    DiscoveryConfig discovery;
+    std::optional<Table> table = root.table("discovery");
+    settings::visit_discovery(discovery, table ? Reader(*table) : Reader());
+    if (!table) return discovery;
+    for (const std::string& url : *discovery.etcd) check_url(*table, "etcd", url);
+    if (discovery.etcd->size() > limits::kEtcdEndpoints)
+        table->reject("etcd", fmt::format("has more than {} addresses", limits::kEtcdEndpoints));
+    if (discovery.prefix->empty() || discovery.prefix->size() > limits::kEtcdPrefixBytes)
+        table->reject("prefix", fmt::format("must have 1 to {} bytes", limits::kEtcdPrefixBytes));
+    table->finish();
+    return discovery;
+}
+
 RecordConfig read_record(Table& root) {
     RecordConfig record;
     std::optional<Table> table = root.table("record");
@@ -311,6 +326,7 @@ std::expected<ServiceConfig, std::vector<Error>> read(const Document& document) 
     config.pools = read_pools(root, config.tenants.size());
     config.plan = read_plan(root, config.pools);
     config.record = read_record(root);
+    config.discovery = read_discovery(root);
     for (const std::string_view key : kRootLater) root.forbid(key, kNotYet);
     root.finish();
     std::vector<Error> errors = document.errors();

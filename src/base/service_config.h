@@ -117,9 +117,16 @@ struct RecordConfig {
     Setting<std::optional<std::string>> otlp_endpoint;
 };
 
+/// Where workers stand that nobody of us started.
+struct DiscoveryConfig {
+    Setting<std::vector<std::string>> etcd;  ///< "http://127.0.0.1:2379"; none: nobody is asked.
+    Setting<std::string> prefix;             ///< Of the workers' keys there.
+};
+
 struct ServiceConfig {
     GatewayConfig gateway;
     RecordConfig record;
+    DiscoveryConfig discovery;
     std::vector<PoolConfig> pools;  ///< At least one; names are unique.
     PlanConfig plan;
     std::vector<TenantConfig> tenants;  ///< Names are unique.

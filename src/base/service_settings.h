@@ -130,6 +130,13 @@ void visit_record(Record& record, Visitor&& visit) {
           "collector of traces; \"\": OTEL_EXPORTER_OTLP_ENDPOINT, else none");
 }
 
+template <class Discovery, class Visitor>
+void visit_discovery(Discovery& discovery, Visitor&& visit) {
+    visit("etcd", discovery.etcd, std::vector<std::string>{},
+          "addresses of etcd, which is asked for workers");
+    visit("prefix", discovery.prefix, "/sluice/workers/", "of the workers' keys there");
+}
+
 template <class Plan, class Visitor>
 void visit_plan(Plan& plan, Visitor&& visit) {
     visit("stable", plan.stable, "", "the pool that answers");

@@ -13,6 +13,7 @@
 #include "gateway/random_id.h"
 #include "gateway/stable_steering.h"
 #include "gateway/status_report.h"
+#include "gateway/worker_endpoints.h"
 #include "protocol/json_writer.h"
 
 namespace sluice::gateway {
@@ -55,6 +56,7 @@ Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOp
     gateway->server_ = std::move(*server);
     gateway->admin_ = std::move(*admin);
     for (const auto& pool : gateway->pools_) pool->start();
+    gateway->directory_.start();
     return gateway;
 }
 
@@ -64,6 +66,7 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
       probe_(registry_),
       client_(loop, {.idle_connections_per_host = kIdleConnections, .ca_file = options_.ca_file}),
       resumes_(loop, pools_),
+      directory_(loop, client_, options_.etcd),
       tasks_(kPreparingThreads, kPreparingMax) {
     add_pools();
     steering_ = options_.make_steering ? options_.make_steering(pools_)
@@ -106,9 +109,16 @@ void Gateway::abandon_all() {
 }
 
 void Gateway::add_pools() {
-    for (NativePoolOptions& pool : options_.native_pools) {
-        pools_.add(std::make_unique<NativePool>(loop_, client_, pools_, std::move(pool),
-                                                [this] { on_pool_ready(); }));
+    for (NativePoolOptions& options : options_.native_pools) {
+        auto workers = std::exchange(options.workers, {});
+        for (discovery::WorkerEntry& worker : workers) worker.pool = options.name;
+        auto pool = std::make_unique<NativePool>(
+            loop_, client_, pools_, std::move(options),
+            NativePoolEvents{.on_ready = [this] { on_pool_ready(); },
+                             .on_drain = [this](routing::WorkerIndex each) { evacuate(each); }});
+        directory_.add_pool(*pool);
+        directory_.add_static(workers);
+        pools_.add(std::move(pool));
     }
     for (UpstreamPoolOptions& pool : options_.upstream_pools) {
         pools_.add(std::make_unique<UpstreamPool>(loop_, client_, pools_, std::move(pool),
@@ -147,6 +157,7 @@ void Gateway::add_routes() {
     admin_routes_.add("GET", "/admin/status", [this](const Exchange& exchange, std::string_view) {
         exchange->respond(net::HttpResponse::json(200, status_json(*stable_, pools_)));
     });
+    add_worker_endpoints(admin_routes_, directory_);
     admin_routes_.add("GET", "/metrics", [this](const Exchange& exchange, std::string_view) {
         handle_metrics(exchange);
     });
@@ -312,6 +323,12 @@ void Gateway::close_pool(Pool& pool, dispatch::PoolClosed::Running running) {
                                 stays ? dispatch::PoolClosed::Running::kFinish : running);
     }
     serve_queue();
+}
+
+void Gateway::evacuate(routing::WorkerIndex worker) {
+    std::vector<std::shared_ptr<Generation>> all;
+    for (const auto& [unused, generation] : live_) all.push_back(generation);
+    for (const auto& generation : all) generation->worker_closed(worker);
 }
 
 void Gateway::on_done(Generation& generation) {

@@ -27,6 +27,7 @@
 #include "gateway/request_preparer.h"
 #include "gateway/router.h"
 #include "gateway/upstream_pool.h"
+#include "gateway/worker_directory.h"
 #include "net/event_loop.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
@@ -41,6 +42,8 @@ struct GatewayOptions {
     std::string stable;  ///< Name of the pool that answers; empty is the first.
     std::size_t queue_max = limits::kQueuedRequests;
     std::chrono::milliseconds deadline = std::chrono::seconds(limits::kRequestSeconds);
+    discovery::EtcdOptions
+        etcd;             ///< Where workers of native pools stand; without endpoints: nowhere.
     std::string ca_file;  ///< Whose word https workers are believed on; empty: the system's.
     std::shared_ptr<const Access> access;    ///< Null: everybody may ask for everything.
     std::function<void()> on_ready = [] {};  ///< Called once, when a worker can answer.
@@ -85,9 +88,13 @@ public:
     /// `pool` takes no more requests; to be called once Steering no longer chooses it.
     void close_pool(Pool& pool, dispatch::PoolClosed::Running running);
 
+    /// What runs on this worker goes on elsewhere where it can.
+    void evacuate(routing::WorkerIndex worker);
+
     [[nodiscard]] Router& client_routes() { return client_routes_; }
     [[nodiscard]] Router& admin_routes() { return admin_routes_; }
     [[nodiscard]] PoolSet& pools() { return pools_; }
+    [[nodiscard]] WorkerDirectory& directory() { return directory_; }
     [[nodiscard]] Pool& stable() { return *stable_; }
     /// Another pool is the one whose readiness is the gateway's.
     void set_stable(Pool& pool) { stable_ = &pool; }
@@ -139,6 +146,7 @@ private:
     PoolSet pools_;
     ResumeQueue resumes_;
     dispatch::Quarantine quarantine_;
+    WorkerDirectory directory_;
     Pool* stable_ = nullptr;
     std::unique_ptr<Steering> steering_;
     std::unique_ptr<GenerationServices> services_;

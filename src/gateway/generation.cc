@@ -288,6 +288,27 @@ void Generation::pool_closed(routing::PoolIndex pool, dispatch::PoolClosed::Runn
     advance(dispatch::PoolClosed{.pool = pool, .running = running});
 }
 
+void Generation::worker_closed(routing::WorkerIndex worker) {
+    if (!assignment_.lease.active() || assignment_.lease.worker() != worker) return;
+    // What nobody else can go on with finishes where it is.
+    if (!has_other_worker()) return;
+    const std::uint32_t resumes = progress_.resumes();
+    const auto self = shared_from_this();
+    advance(dispatch::WorkerClosed{.worker = worker, .running = dispatch::Running::kEvacuate});
+    if (progress_.resumes() > resumes) services_.probe.resumed("drained");
+}
+
+/// One that is ready, and that can go on with the tokens that came, if any did.
+bool Generation::has_other_worker() const {
+    const auto& mine = assignment_.info;
+    return std::ranges::any_of(pool_->workers(), [&](const WorkerView& other) {
+        if (other.name == assignment_.worker || other.state != "ready") return false;
+        if (!progress_.must_resume()) return true;
+        return mine && other.versions && other.versions->fingerprint == mine->fingerprint &&
+               other.versions->numerics_id == mine->numerics_id;
+    });
+}
+
 bool Generation::can_go_on_in(const Pool& pool) const {
     if (!progress_.must_resume()) return true;
     const auto mine = legs_.empty() ? nullptr : legs_.back().versions;

@@ -18,6 +18,7 @@ namespace {
 constexpr std::chrono::milliseconds kReadyPause{1'000};
 constexpr std::chrono::milliseconds kFirstPause{50};
 constexpr std::chrono::milliseconds kLongestPause{1'000};
+constexpr std::chrono::milliseconds kPauseOfEach{2};
 
 /// Bodies above this are prepared beside the event loop: encoding them takes milliseconds.
 constexpr std::size_t kInlineBodyBytes = 16 * 1024;
@@ -25,29 +26,14 @@ constexpr std::size_t kInlineBodyBytes = 16 * 1024;
 }  // namespace
 
 NativePool::NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& pools,
-                       NativePoolOptions options, std::function<void()> on_ready)
+                       NativePoolOptions options, NativePoolEvents events)
     : loop_(loop),
       client_(client),
       holds_(client),
       registry_(pools.registry()),
       options_(std::move(options)),
-      on_ready_(std::move(on_ready)),
-      index_(pools.next_index()) {
-    for (const discovery::WorkerEntry& entry : options_.workers) {
-        const auto index = registry_.add({.pool = index_});
-        SLUICE_ASSERT(index.has_value());  // The configuration's limits are below the registry's.
-        workers_.push_back({.name = next_name(entry.phase),
-                            .url = entry.url,
-                            .phase = entry.phase,
-                            .index = *index});
-    }
-}
-
-std::string NativePool::next_name(routing::LegPhase phase) const {
-    const auto before = std::ranges::count(workers_, phase, &Worker::phase);
-    if (phase == routing::LegPhase::kFull) return fmt::format("{}-{}", options_.name, before);
-    return fmt::format("{}-{}-{}", options_.name, to_string(phase), before);
-}
+      events_(std::move(events)),
+      index_(pools.next_index()) {}
 
 const std::string& NativePool::engine() const {
     static const std::string kEngine = "native";
@@ -56,17 +42,20 @@ const std::string& NativePool::engine() const {
 
 std::optional<std::size_t> NativePool::capacity() const {
     std::size_t total = 0;
-    for (const Worker& worker : workers_) {
+    for (const auto& [index, worker] : workers_) {
+        if (registry_.draining(index)) continue;
         // A few more than run wait at the worker, so that a free place is taken in the next step. One
         // that is gone keeps its room: what waits for its return is looked at, and may be refused.
-        const std::size_t running = worker.info ? worker.info->max_running : limits::kEngineRunning;
+        const std::size_t running =
+            worker->info ? worker->info->max_running : limits::kEngineRunning;
         total += running + std::max<std::size_t>(1, running / 8);
     }
     return total;
 }
 
 void NativePool::start() {
-    for (Worker& worker : workers_) probe(worker);
+    started_ = true;
+    for (const auto& [unused, worker] : workers_) probe(*worker);
 }
 
 Prepared NativePool::prepare(const InboundRequest& request) const {
@@ -97,10 +86,9 @@ std::expected<Assignment, routing::NoPick> NativePool::pick(const routing::Load&
                                                             const routing::Tried& tried) {
     auto lease = registry_.pick(index_, load, tried);
     if (!lease) return std::unexpected(lease.error());
-    const std::size_t at = lease->worker() - workers_.front().index;
-    const Worker& worker = workers_[at];
+    const Worker& worker = *workers_.at(lease->worker());
     return Assignment{.pool = this,
-                      .url = worker.url,
+                      .url = worker.entry.url,
                       .worker = worker.name,
                       .info = worker.info,
                       .lease = std::move(*lease)};
@@ -110,43 +98,150 @@ void NativePool::report_fault(routing::WorkerIndex index, dispatch::LegFault fau
     using dispatch::LegFault;
     if (fault == LegFault::kFull || fault == LegFault::kRefused || fault == LegFault::kBlocksLost)
         return;
-    Worker& worker = workers_[index - workers_.front().index];
+    Worker& worker = *workers_.at(index);
     if (registry_.ready(index))
-        log::warn("worker {} failed a request; asking whether it lives", worker.url);
+        log::warn("worker {} failed a request; asking whether it lives", worker.entry.url);
     registry_.set_ready(index, false);
     worker.pause = std::chrono::milliseconds(0);
     probe(worker);
 }
 
+// ---- Who is there ---------------------------------------------------------------------------------
+
+std::string NativePool::next_name(routing::LegPhase phase) {
+    const std::uint64_t number = named_[phase]++;
+    if (phase == routing::LegPhase::kFull) return fmt::format("{}-{}", options_.name, number);
+    return fmt::format("{}-{}-{}", options_.name, to_string(phase), number);
+}
+
+NativePool::Worker* NativePool::find(const discovery::WorkerEntry& entry) {
+    for (const auto& [unused, worker] : workers_)
+        if (worker->entry == entry) return worker.get();
+    return nullptr;
+}
+
+const NativePool::Worker* NativePool::find(std::string_view name) const {
+    for (const auto& [unused, worker] : workers_)
+        if (worker->name == name) return worker.get();
+    return nullptr;
+}
+
+Result<std::string> NativePool::add(const discovery::WorkerEntry& entry) {
+    if (Worker* const known = find(entry)) {
+        known->leaves = false;
+        settle(*known);
+        known->pause = std::chrono::milliseconds(0);
+        if (started_ && !known->asked) probe(*known);
+        return known->name;
+    }
+    const auto index = registry_.add({.pool = index_});
+    if (!index) return std::unexpected(index.error());
+    auto worker = std::make_unique<Worker>();
+    worker->name = next_name(entry.phase);
+    worker->entry = entry;
+    worker->index = *index;
+    Worker& added = *workers_.emplace(*index, std::move(worker)).first->second;
+    log::info("worker {} of pool {} is at {}", added.name, options_.name, entry.url);
+    if (started_) probe(added);
+    return added.name;
+}
+
+void NativePool::remove(const discovery::WorkerEntry& entry) {
+    Worker* const worker = find(entry);
+    if (worker == nullptr) return;
+    worker->leaves = true;
+    settle(*worker);
+    sweep();
+}
+
+void NativePool::drain(std::string_view name, bool on) {
+    const Worker* const found = find(name);
+    if (found == nullptr) return;
+    Worker& worker = *workers_.at(found->index);
+    worker.draining = on;
+    settle(worker);
+}
+
+void NativePool::settle(Worker& worker) {
+    const bool drains = worker.draining || worker.leaves;
+    if (registry_.draining(worker.index) == drains) return;
+    registry_.drain(worker.index, drains);
+    log::info("worker {} {}", worker.name, drains ? "is draining" : "takes requests again");
+    if (drains) events_.on_drain(worker.index);
+    if (!drains) events_.on_ready();
+}
+
+bool NativePool::idle(const Worker& worker) const {
+    return registry_.load(worker.index).requests == 0;
+}
+
+void NativePool::sweep() {
+    for (auto each = workers_.begin(); each != workers_.end();) {
+        const Worker& worker = *each->second;
+        if (!worker.leaves || !idle(worker)) {
+            ++each;
+            continue;
+        }
+        log::info("worker {} is gone from the list", worker.name);
+        registry_.remove(worker.index);
+        each = workers_.erase(each);
+    }
+}
+
+std::optional<discovery::WorkerEntry> NativePool::entry_of(std::string_view name) const {
+    const Worker* const worker = find(name);
+    return worker == nullptr ? std::nullopt : std::optional(worker->entry);
+}
+
+std::optional<WorkerView> NativePool::view_of(std::string_view name) const {
+    const Worker* const worker = find(name);
+    return worker == nullptr ? std::nullopt : std::optional(view(*worker));
+}
+
+WorkerView NativePool::view(const Worker& worker) const {
+    WorkerView view{.name = worker.name,
+                    .url = worker.entry.url,
+                    .phase = to_string(worker.entry.phase),
+                    .state = "lost",
+                    .report = worker.load,
+                    .report_age = {},
+                    .versions = worker.info,
+                    .leases = registry_.load(worker.index).requests,
+                    .reason = worker.reason};
+    if (worker.reachable) view.state = port::to_string(worker.load->state);
+    if (worker.reachable && registry_.draining(worker.index)) view.state = "draining";
+    if (worker.load) {
+        view.report_age = std::chrono::duration_cast<std::chrono::milliseconds>(
+            std::chrono::steady_clock::now() - worker.reported);
+    }
+    return view;
+}
+
 std::vector<WorkerView> NativePool::workers() const {
     std::vector<WorkerView> views;
-    const auto now = std::chrono::steady_clock::now();
-    for (const Worker& worker : workers_) {
-        WorkerView view{
-            .name = worker.name,
-            .url = worker.url,
-            .phase = to_string(worker.phase),
-            .state = std::string(worker.reachable ? port::to_string(worker.load->state) : "lost"),
-            .report = worker.load,
-            .report_age = {},
-            .versions = worker.info};
-        if (worker.load) {
-            view.report_age =
-                std::chrono::duration_cast<std::chrono::milliseconds>(now - worker.reported);
-        }
-        views.push_back(std::move(view));
-    }
+    for (const auto& [unused, worker] : workers_) views.push_back(view(*worker));
     return views;
 }
 
+// ---- How they are ---------------------------------------------------------------------------------
+
 void NativePool::probe(Worker& worker) {
+    worker.asked = true;
+    worker.next_probe.cancel();
     worker.probe = adapters::WorkerProbe::load(
-        client_, worker.url,
+        client_, worker.entry.url,
         [this, &worker](const Result<port::LoadReport>& load) { on_load(worker, load); });
 }
 
+/// Thousands of workers are asked more rarely, so that asking stays as cheap as for a few hundred.
+std::chrono::milliseconds NativePool::pause_of(const Worker& worker) const {
+    if (worker.pause.count() == 0) return worker.pause;
+    return std::max(worker.pause, kPauseOfEach * static_cast<std::int64_t>(workers_.size()));
+}
+
 void NativePool::probe_later(Worker& worker) {
-    worker.next_probe = loop_.call_after(worker.pause, [this, &worker] { probe(worker); });
+    worker.asked = false;
+    worker.next_probe = loop_.call_after(pause_of(worker), [this, &worker] { probe(worker); });
 }
 
 void NativePool::on_load(Worker& worker, const Result<port::LoadReport>& load) {
@@ -159,7 +254,7 @@ void NativePool::on_load(Worker& worker, const Result<port::LoadReport>& load) {
     if (registry_.ready(worker.index) && same_process) return probe_later(worker);
     // It may be another process than the one before, and even another model.
     worker.probe = adapters::WorkerProbe::info(
-        client_, worker.url,
+        client_, worker.entry.url,
         [this, &worker](Result<port::ServerInfo> info) { on_info(worker, std::move(info)); });
 }
 
@@ -167,16 +262,18 @@ void NativePool::on_info(Worker& worker, Result<port::ServerInfo> info) {
     if (!info) return not_ready(worker, info.error().message());
     worker.info = std::make_shared<const port::ServerInfo>(std::move(*info));
     worker.pause = kReadyPause;
+    worker.reason.clear();
     registry_.set_failure_group(worker.index, worker.info->failure_group);
     registry_.set_ready(worker.index, true);
-    log::info("worker {} is ready: {} {}", worker.url, worker.info->model,
+    log::info("worker {} is ready: {} {}", worker.entry.url, worker.info->model,
               worker.info->fingerprint.substr(0, 12));
     probe_later(worker);
-    on_ready_();
+    events_.on_ready();
 }
 
 void NativePool::not_ready(Worker& worker, const std::string& reason) {
-    if (registry_.ready(worker.index)) log::warn("worker {} is gone: {}", worker.url, reason);
+    if (registry_.ready(worker.index)) log::warn("worker {} is gone: {}", worker.entry.url, reason);
+    worker.reason = reason;
     registry_.set_ready(worker.index, false);
     worker.pause = std::clamp(worker.pause * 2, kFirstPause, kLongestPause);
     probe_later(worker);

@@ -2,13 +2,16 @@
 
 // A pool of engines that speak the engine port: which of its workers can answer, and what they say of
 // themselves. A worker is ready once it said so and its description was read; one that fails a
-// request is asked again before it gets another.
+// request is asked again before it gets another. Workers come and go while the pool serves: one that goes
+// is drained first, and forgotten when nothing runs there.
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "adapters/hold_releaser.h"
@@ -30,11 +33,16 @@ struct NativePoolOptions {
     std::shared_ptr<const RequestPreparer> preparer;
 };
 
+struct NativePoolEvents {
+    std::function<void()> on_ready;  ///< Whenever a worker becomes ready.
+    /// A worker takes no more requests: what runs there is to go on elsewhere.
+    std::function<void(routing::WorkerIndex worker)> on_drain;
+};
+
 class NativePool final : public Pool {
 public:
-    /// `on_ready` is called whenever a worker becomes ready.
     NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& pools,
-               NativePoolOptions options, std::function<void()> on_ready);
+               NativePoolOptions options, NativePoolEvents events);
 
     [[nodiscard]] const std::string& name() const override { return options_.name; }
     [[nodiscard]] const std::string& engine() const override;
@@ -57,22 +65,45 @@ public:
     void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault) override;
     [[nodiscard]] std::vector<WorkerView> workers() const override;
 
+    /// A worker that is there now, or still: it is asked at once, and one that was going stays. Its
+    /// name; error `kOutOfRange` when there are too many.
+    [[nodiscard]] Result<std::string> add(const discovery::WorkerEntry& entry);
+    /// It takes no more requests, and is forgotten once nothing runs there.
+    void remove(const discovery::WorkerEntry& entry);
+    /// It takes no more requests, or does again. Does nothing if there is none of this name.
+    void drain(std::string_view name, bool on);
+    /// Forgets those that were removed and are idle; to be called now and then.
+    void sweep();
+    /// nullopt if there is none of this name.
+    [[nodiscard]] std::optional<discovery::WorkerEntry> entry_of(std::string_view name) const;
+    [[nodiscard]] std::optional<WorkerView> view_of(std::string_view name) const;
+
 private:
     struct Worker {
         std::string name;
-        std::string url;
-        routing::LegPhase phase = routing::LegPhase::kFull;
+        discovery::WorkerEntry entry;
         routing::WorkerIndex index = 0;
         std::shared_ptr<const port::ServerInfo> info;
         std::unique_ptr<adapters::WorkerProbe> probe;
         net::Timer next_probe;
         std::chrono::milliseconds pause{0};
+        bool asked = false;                    ///< A probe is on its way.
+        bool draining = false;                 ///< By hand.
+        bool leaves = false;                   ///< Removed.
+        std::string reason{};                  ///< Why it is not ready.
         bool reachable = false;                ///< The last probe was answered.
         std::optional<port::LoadReport> load;  ///< The last one.
         std::chrono::steady_clock::time_point reported;
     };
 
-    [[nodiscard]] std::string next_name(routing::LegPhase phase) const;
+    [[nodiscard]] std::string next_name(routing::LegPhase phase);
+    [[nodiscard]] Worker* find(const discovery::WorkerEntry& entry);
+    [[nodiscard]] const Worker* find(std::string_view name) const;
+    [[nodiscard]] WorkerView view(const Worker& worker) const;
+    [[nodiscard]] bool idle(const Worker& worker) const;
+    [[nodiscard]] std::chrono::milliseconds pause_of(const Worker& worker) const;
+    /// What `draining` and `leaves` say.
+    void settle(Worker& worker);
     void probe(Worker& worker);
     void probe_later(Worker& worker);
     void on_load(Worker& worker, const Result<port::LoadReport>& load);
@@ -84,9 +115,11 @@ private:
     adapters::HoldReleaser holds_;
     routing::Registry& registry_;
     NativePoolOptions options_;
-    std::function<void()> on_ready_;
+    NativePoolEvents events_;
     routing::PoolIndex index_;
-    std::vector<Worker> workers_;  ///< Their number is fixed; indices in the registry are in a row.
+    bool started_ = false;
+    std::map<routing::LegPhase, std::uint64_t> named_;  ///< Names given so far.
+    std::map<routing::WorkerIndex, std::unique_ptr<Worker>> workers_;
 };
 
 }  // namespace sluice::gateway

@@ -49,6 +49,7 @@ struct WorkerView {
     std::optional<port::LoadReport> report;  ///< The last one, of engines that give any.
     std::optional<std::chrono::milliseconds> report_age;
     std::shared_ptr<const port::ServerInfo> versions;
+    std::optional<std::uint32_t> leases{};  ///< Requests that this gateway has there.
     std::string reason{};  ///< Why it is lost; empty if it is not, or nothing is known.
 };
 

@@ -19,13 +19,14 @@ json::value versions_json(const port::ServerInfo* info) {
             {"build_flags", info->build_flags}};
 }
 
-json::object worker_json(const WorkerView& worker) {
+json::object worker_object(const WorkerView& worker) {
     json::object object{
         {"name", worker.name},      {"url", worker.url},
         {"pid", nullptr},           {"phase", worker.phase},
         {"state", worker.state},    {"running", nullptr},
         {"waiting", nullptr},       {"kv_used_share", nullptr},
         {"report_age_ms", nullptr}, {"versions", versions_json(worker.versions.get())}};
+    if (worker.leases) object["leases"] = *worker.leases;
     if (worker.report_age) object["report_age_ms"] = worker.report_age->count();
     if (!worker.reason.empty()) object["reason"] = worker.reason;
     if (!worker.report) return object;
@@ -42,7 +43,7 @@ std::string pools_json(const PoolSet& pools) {
     json::array rows;
     for (const auto& pool : pools) {
         json::array workers;
-        for (const WorkerView& worker : pool->workers()) workers.push_back(worker_json(worker));
+        for (const WorkerView& worker : pool->workers()) workers.push_back(worker_object(worker));
         rows.push_back(
             json::object{{"name", pool->name()},
                          {"engine", pool->engine()},
@@ -52,6 +53,8 @@ std::string pools_json(const PoolSet& pools) {
     }
     return json::serialize(rows);
 }
+
+std::string worker_json(const WorkerView& worker) { return json::serialize(worker_object(worker)); }
 
 std::string status_json(const Pool& stable, const PoolSet& pools) {
     return fmt::format(R"({{"plan":{},"pools":{}}})",

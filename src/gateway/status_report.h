@@ -12,6 +12,9 @@ namespace sluice::gateway {
 /// "lost" while it does not answer; what it has not said yet is null.
 [[nodiscard]] std::string pools_json(const PoolSet& pools);
 
+/// One of these workers.
+[[nodiscard]] std::string worker_json(const WorkerView& worker);
+
 /// {"plan":{"stable"},"pools"}, where one pool answers everything.
 [[nodiscard]] std::string status_json(const Pool& stable, const PoolSet& pools);
 

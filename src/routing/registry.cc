@@ -20,11 +20,24 @@ bool Tried::has(WorkerIndex worker) const {
 Registry::Registry(WorkerIndex workers_max) : ledger_(workers_max), workers_max_(workers_max) {}
 
 Result<WorkerIndex> Registry::add(WorkerOptions options) {
+    if (!removed_.empty()) {
+        const WorkerIndex index = removed_.back();
+        removed_.pop_back();
+        workers_[index] = {.options = std::move(options), .picks = workers_[index].picks};
+        return index;
+    }
     const auto index = static_cast<WorkerIndex>(workers_.size());
     if (index >= workers_max_)
         return std::unexpected(Error::out_of_range("worker", index, workers_max_));
     workers_.push_back({.options = std::move(options)});
     return index;
+}
+
+void Registry::remove(WorkerIndex worker) {
+    SLUICE_ASSERT(ledger_.load(worker).requests == 0);
+    workers_[worker].ready = false;
+    workers_[worker].removed = true;
+    removed_.push_back(worker);
 }
 
 void Registry::set_weight(WorkerIndex worker, double weight) {
@@ -57,7 +70,7 @@ std::expected<Lease, NoPick> Registry::pick(PoolIndex pool, const Load& load, co
     NoPick why = NoPick::kNoneReady;
     for (WorkerIndex index = 0; index < workers_.size(); ++index) {
         const Worker& worker = workers_[index];
-        if (worker.options.pool != pool || !worker.ready) continue;
+        if (worker.options.pool != pool || !worker.ready || worker.draining) continue;
         const bool avoided = was_tried(index, tried);
         const bool excluded = avoided && tried.rule == Tried::Rule::kExclude;
         const bool full =
@@ -80,7 +93,7 @@ std::expected<Lease, NoPick> Registry::pick(PoolIndex pool, const Load& load, co
 
 std::uint32_t Registry::ready_in(PoolIndex pool) const {
     return static_cast<std::uint32_t>(std::ranges::count_if(workers_, [&](const Worker& worker) {
-        return worker.options.pool == pool && worker.ready;
+        return worker.options.pool == pool && worker.ready && !worker.draining;
     }));
 }
 

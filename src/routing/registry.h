@@ -56,6 +56,12 @@ public:
     /// A new worker that is not ready. Error `kOutOfRange` beyond `workers_max`.
     [[nodiscard]] Result<WorkerIndex> add(WorkerOptions options);
 
+    /// It takes no more requests, and keeps those it has; or takes them again.
+    void drain(WorkerIndex worker, bool on) { workers_[worker].draining = on; }
+    [[nodiscard]] bool draining(WorkerIndex worker) const { return workers_[worker].draining; }
+    /// It is gone; nothing may be leased on it. Its index is given again.
+    void remove(WorkerIndex worker);
+
     void set_ready(WorkerIndex worker, bool ready) { workers_[worker].ready = ready; }
     [[nodiscard]] bool ready(WorkerIndex worker) const { return workers_[worker].ready; }
 
@@ -83,6 +89,8 @@ private:
     struct Worker {
         WorkerOptions options;
         bool ready = false;
+        bool draining = false;
+        bool removed = false;
         double weight = 1.0;
         std::uint64_t picked_at = 0;  ///< Serial of the last pick; 0 is never.
         std::uint64_t picks = 0;
@@ -95,6 +103,7 @@ private:
     WorkerIndex workers_max_;
     std::uint64_t serial_ = 0;
     std::vector<Worker> workers_;
+    std::vector<WorkerIndex> removed_;
 };
 
 }  // namespace sluice::routing

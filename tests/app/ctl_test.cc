@@ -103,6 +103,25 @@ TEST(CtlTest, WhatTheGatewayRefusesIsToldInItsWords) {
     EXPECT_EQ(out.err, "sluice: plan.stable: is busy\n");
 }
 
+TEST(CtlTest, DrainWaitsUntilNothingRunsThere) {
+    const AdminStandIn idle(
+        json_answer(200, R"({"name":"stable-0","state":"draining","leases":0})"));
+    const Outcome done = run_sluice({"ctl", "drain", "stable-0", "--url", idle.url()});
+    EXPECT_EQ(done.code, kDone) << done.err;
+    EXPECT_EQ(idle.path(), "/workers/stable-0");
+    EXPECT_THAT(done.out, HasSubstr("nothing runs there"));
+
+    const AdminStandIn busy(
+        json_answer(200, R"({"name":"stable-0","state":"draining","leases":3})"));
+    const Outcome late =
+        run_sluice({"ctl", "drain", "stable-0", "--wait", "1ms", "--url", busy.url()});
+    EXPECT_EQ(late.code, kFailed);
+    EXPECT_THAT(late.out, HasSubstr("3 requests run there"));
+    const Outcome undone = run_sluice({"ctl", "drain", "stable-0", "--undo", "--url", busy.url()});
+    EXPECT_EQ(undone.code, kDone) << undone.err;
+    EXPECT_EQ(run_sluice({"ctl", "drain", "--url", busy.url()}).code, kWrongUse);
+}
+
 TEST(CtlTest, WhatIsNoStatusIsAFailure) {
     for (const std::string_view body : {"", "[]", "{}", R"({"plan":{},"pools":[1]})"}) {
         const AdminStandIn admin(json_answer(200, body));

@@ -145,7 +145,8 @@ TEST(ServiceConfigTest, APoolKeepsTenantsApartOrSaysInWordsThatItDoesNot) {
             "[[tenant]]\nname = \"a\"\n[[tenant]]\nname = \"b\"\n[[pool]]\nengine = \"" + engine +
             "\"\n" + (engine == "native" ? "" : "url = \"http://h/v1\"\n") + more);
     };
-    EXPECT_THAT(of("openai"), ElementsAre(HasSubstr("f.toml:6: pool[0].engine has no way to keep")));
+    EXPECT_THAT(of("openai"),
+                ElementsAre(HasSubstr("f.toml:6: pool[0].engine has no way to keep")));
     EXPECT_THAT(of("llama.cpp"), ElementsAre(HasSubstr("2 tenants apart")));
     for (const char* engine : {"native", "vllm", "sglang"}) EXPECT_THAT(of(engine), ElementsAre());
     EXPECT_THAT(of("openai", "shared_cache = \"tenants may share\"\n"), ElementsAre());
@@ -156,6 +157,18 @@ TEST(ServiceConfigTest, APoolKeepsTenantsApartOrSaysInWordsThatItDoesNot) {
                        "url = \"http://h/v1\"\n")
                   .size(),
               0U);
+}
+
+TEST(ServiceConfigTest, EtcdIsAListOfAddresses) {
+    const auto config = parse_service_config(
+        "[discovery]\netcd = [\"http://a:2379\", \"https://b:2379\"]\n", "f.toml");
+    ASSERT_TRUE(config) << config.error()[0].to_string();
+    EXPECT_THAT(*config->discovery.etcd, ElementsAre("http://a:2379", "https://b:2379"));
+    EXPECT_EQ(*config->discovery.prefix, "/sluice/workers/");
+    EXPECT_THAT(mistakes("[discovery]\netcd = [\"a:2379\"]\n"),
+                ElementsAre(HasSubstr("f.toml:2: discovery.etcd is not an address")));
+    EXPECT_EQ(mistakes("[discovery]\nprefix = \"\"\n").size(), 1U);
+    EXPECT_EQ(mistakes("[discovery]\nectd = []\n").size(), 1U);
 }
 
 TEST(ServiceConfigTest, APlanNamesAPool) {

@@ -76,11 +76,11 @@ class Program {
   }
 }
 
-/** Starts a part of the service alone, and waits until it can answer. */
-export async function startProgram(args, environment) {
+/** Starts a part of the service alone, and waits until it can answer, or until another event. */
+export async function startProgram(args, environment, event = 'ready') {
   const program = new Program(args, environment);
   try {
-    return { program, ready: await program.event('ready') };
+    return { program, [event]: await program.event(event) };
   } catch (error) {
     program.kill('SIGKILL');
     throw error;
