@@ -38,4 +38,13 @@ BlockKey child_key(const BlockKey& parent, std::span<const TokenId> tokens) {
     return hash.finish();
 }
 
+std::vector<BlockKey> chain_keys(const BlockKey& root, std::span<const TokenId> tokens,
+                                 std::size_t block_tokens) {
+    std::vector<BlockKey> keys;
+    keys.reserve(tokens.size() / block_tokens);
+    for (; tokens.size() >= block_tokens; tokens = tokens.subspan(block_tokens))
+        keys.push_back(child_key(keys.empty() ? root : keys.back(), tokens.first(block_tokens)));
+    return keys;
+}
+
 }  // namespace sluice::kv

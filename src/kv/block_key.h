@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/sampling_params.h"
@@ -33,5 +34,10 @@ struct BlockKeyRoot {
 
 /// The key of the block that holds `tokens` right after the block named `parent`.
 [[nodiscard]] BlockKey child_key(const BlockKey& parent, std::span<const TokenId> tokens);
+
+/// The keys of the full blocks of `tokens`, in order; `root` is the parent of the first.
+[[nodiscard]] std::vector<BlockKey> chain_keys(const BlockKey& root,
+                                               std::span<const TokenId> tokens,
+                                               std::size_t block_tokens);
 
 }  // namespace sluice::kv

@@ -51,6 +51,15 @@ TEST(BlockKeyTest, AChildDependsOnItsParentAndOnEachOfItsTokens) {
     EXPECT_NE(child, child_key(root, std::vector<TokenId>{1, 2, 259}));
 }
 
+TEST(BlockKeyTest, AChainNamesItsFullBlocks) {
+    const BlockKey root = root_key(kRoot);
+    const std::vector<TokenId> tokens = {1, 2, 3, 4, 5};
+    const BlockKey first = child_key(root, std::vector<TokenId>{1, 2});
+    EXPECT_EQ(chain_keys(root, tokens, 2),
+              (std::vector<BlockKey>{first, child_key(first, std::vector<TokenId>{3, 4})}));
+    EXPECT_TRUE(chain_keys(root, std::vector<TokenId>{1}, 2).empty());
+}
+
 // Keys outlive processes and travel between them, so a change of the scheme must be seen.
 TEST(BlockKeyTest, TheSchemeIsPinned) {
     EXPECT_EQ(to_hex(child_key(root_key(kRoot), std::vector<TokenId>{1, 2, 3})),

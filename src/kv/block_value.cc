@@ -1,0 +1,174 @@
+#include "kv/block_value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/assert.h"
+#include "base/limits.h"
+
+namespace sluice::kv {
+namespace {
+
+constexpr std::string_view kMagic = "SLUICEKV";
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kChecksumBytes = 16;
+/// The header without its component's text.
+constexpr std::size_t kFixedHeaderBytes = 3 * sizeof(Sha256Digest) + 4 + 1 + kChecksumBytes;
+
+class Writer {
+public:
+    explicit Writer(std::string& out) : out_(out) {}
+    void text(std::string_view text) { out_ += text; }
+    void digest(const Sha256Digest& digest) {
+        out_.append(reinterpret_cast<const char*>(digest.data()), digest.size());
+    }
+    template <class T>
+    void number(T value) {
+        for (std::size_t i = 0; i < sizeof(T); ++i)
+            out_ += static_cast<char>((value >> (8 * i)) & 0xFF);
+    }
+    void checksum(const Xxh128& sum) {
+        number(sum.low);
+        number(sum.high);
+    }
+
+private:
+    std::string& out_;
+};
+
+/// The caller has made sure that there is enough.
+class Reader {
+public:
+    explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+    std::string_view text(std::size_t count) {
+        const std::string_view taken = bytes_.substr(0, count);
+        bytes_.remove_prefix(count);
+        return taken;
+    }
+    Sha256Digest digest() {
+        Sha256Digest digest{};
+        std::memcpy(digest.data(), text(digest.size()).data(), digest.size());
+        return digest;
+    }
+    template <class T>
+    T number() {
+        T value = 0;
+        const std::string_view raw = text(sizeof(T));
+        for (std::size_t i = 0; i < sizeof(T); ++i)
+            value |= static_cast<T>(static_cast<T>(static_cast<unsigned char>(raw[i])) << (8 * i));
+        return value;
+    }
+    Xxh128 checksum() {
+        const auto low = number<std::uint64_t>();
+        return {.low = low, .high = number<std::uint64_t>()};
+    }
+
+private:
+    std::string_view bytes_;
+};
+
+Xxh128 checksum_of(std::string_view bytes) {
+    return xxh3_128(std::as_bytes(std::span(bytes.data(), bytes.size())));
+}
+
+struct Sizes {
+    std::size_t header = 0;
+    std::size_t payload = 0;
+    [[nodiscard]] std::size_t whole() const {
+        return kBlockPrefixBytes + header + payload + kChecksumBytes;
+    }
+};
+
+Result<Sizes> read_prefix(std::string_view bytes) {
+    if (bytes.size() < kBlockPrefixBytes)
+        return std::unexpected(
+            Error::corrupt(fmt::format("{} bytes are too few for a block's value", bytes.size())));
+    Reader reader(bytes);
+    if (reader.text(kMagic.size()) != kMagic)
+        return std::unexpected(Error::corrupt("this is no block's value"));
+    if (const auto version = reader.number<std::uint32_t>(); version != kVersion)
+        return std::unexpected(Error::unsupported(fmt::format(
+            "the block's value is of version {}, but only {} is known", version, kVersion)));
+    const auto header = reader.number<std::uint32_t>();
+    if (header < kFixedHeaderBytes || header > kFixedHeaderBytes + kComponentBytes)
+        return std::unexpected(
+            Error::corrupt(fmt::format("a block's header can't have {} bytes", header)));
+    const auto payload = reader.number<std::uint64_t>();
+    if (payload > limits::kKvBlockBytes)
+        return std::unexpected(Error::corrupt(fmt::format(
+            "the block has {} bytes, but at most {} are taken", payload, limits::kKvBlockBytes)));
+    return Sizes{.header = header, .payload = payload};
+}
+
+}  // namespace
+
+std::string encode_block(const BlockHeader& header, std::size_t payload_bytes,
+                         FunctionRef<void(std::span<std::byte>)> fill) {
+    SLUICE_ASSERT(header.component.size() <= kComponentBytes);
+    SLUICE_ASSERT(payload_bytes <= limits::kKvBlockBytes);
+    const Sizes sizes{.header = kFixedHeaderBytes + header.component.size(),
+                      .payload = payload_bytes};
+    std::string value;
+    value.reserve(sizes.whole());
+    Writer writer(value);
+    writer.text(kMagic);
+    writer.number(kVersion);
+    writer.number(static_cast<std::uint32_t>(sizes.header));
+    writer.number(static_cast<std::uint64_t>(sizes.payload));
+    writer.digest(header.key);
+    writer.digest(header.parent);
+    writer.digest(header.producer);
+    writer.number(header.tokens);
+    writer.number(static_cast<std::uint8_t>(header.component.size()));
+    writer.text(header.component);
+    const std::size_t checksum_at = value.size();
+    const std::size_t payload_at = checksum_at + kChecksumBytes;
+    value.resize(payload_at + payload_bytes);
+    const auto payload =
+        std::as_writable_bytes(std::span(value.data() + payload_at, payload_bytes));
+    fill(payload);
+    std::string sum;
+    Writer(sum).checksum(xxh3_128(payload));
+    value.replace(checksum_at, kChecksumBytes, sum);
+    writer.checksum(checksum_of(value));
+    return value;
+}
+
+Result<std::size_t> block_value_bytes(std::string_view prefix) {
+    const auto sizes = read_prefix(prefix);
+    if (!sizes) return std::unexpected(sizes.error());
+    return sizes->whole();
+}
+
+Result<BlockValue> decode_block(std::string_view value) {
+    const auto sizes = read_prefix(value);
+    if (!sizes) return std::unexpected(sizes.error());
+    if (value.size() != sizes->whole())
+        return std::unexpected(Error::corrupt(fmt::format(
+            "the block's value has {} bytes instead of {}", value.size(), sizes->whole())));
+    const std::string_view covered = value.substr(0, value.size() - kChecksumBytes);
+    if (Reader(value.substr(covered.size())).checksum() != checksum_of(covered))
+        return std::unexpected(Error::corrupt("the block's checksum is wrong"));
+    BlockValue block;
+    Reader reader(value.substr(kBlockPrefixBytes));
+    block.header.key = reader.digest();
+    block.header.parent = reader.digest();
+    block.header.producer = reader.digest();
+    block.header.tokens = reader.number<std::uint32_t>();
+    const auto name_bytes = reader.number<std::uint8_t>();
+    if (kFixedHeaderBytes + name_bytes != sizes->header)
+        return std::unexpected(
+            Error::corrupt("the block's header has another length than it says"));
+    block.header.component = reader.text(name_bytes);
+    block.header.payload_checksum = reader.checksum();
+    const std::string_view payload = reader.text(sizes->payload);
+    block.payload = std::as_bytes(std::span(payload.data(), payload.size()));
+    if (xxh3_128(block.payload) != block.header.payload_checksum)
+        return std::unexpected(Error::corrupt("the block's payload has another checksum"));
+    return block;
+}
+
+}  // namespace sluice::kv
