@@ -199,7 +199,8 @@ std::string_view name_of(engine::Finish finish) {
         case engine::Finish::kStop: return "stop";
         case engine::Finish::kLength: return "length";
         case engine::Finish::kAborted: return "abort";
-        case engine::Finish::kFailed: return "error";
+        case engine::Finish::kFailed:
+        case engine::Finish::kHandedOver: break;  // Nobody here asks for that.
     }
     return "error";
 }

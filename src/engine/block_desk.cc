@@ -16,11 +16,11 @@ std::shared_ptr<const BlockHold> BlockDesk::hold(std::vector<BlockIndex> blocks)
 BlockDesk::Found BlockDesk::find(std::span<const kv::BlockKey> keys) {
     Found found;
     std::vector<BlockIndex> blocks;
-    for (std::size_t i = 0; i < keys.size(); ++i) {
-        const std::optional<BlockIndex> block = pool_.take(keys[i]);
+    for (const kv::BlockKey& key : keys) {
+        const std::optional<BlockIndex> block = pool_.take(key);
         if (!block) continue;
         blocks.push_back(*block);
-        found.which.push_back(i);
+        found.names.push_back(pool_.name_of(*block));
     }
     found.blocks = hold(std::move(blocks));
     return found;
@@ -35,16 +35,16 @@ std::shared_ptr<BlockHold> BlockDesk::allocate(std::size_t count) {
     return std::make_shared<BlockHold>(pool_, returns_, std::move(blocks));
 }
 
-void BlockDesk::keep(BlockHold& hold, std::span<const Name> names) {
-    SLUICE_ASSERT(names.size() == hold.size());
+void BlockDesk::keep(BlockHold& hold, const Written& written) {
+    SLUICE_ASSERT(written.names.size() == hold.size());
     const std::vector<BlockIndex> blocks = std::exchange(hold.blocks_, {});
     for (std::size_t i = 0; i < blocks.size(); ++i) {
-        const Name& name = names[i];
-        if (!name.key) continue;
-        if (name.partial) {
-            pool_.seal_partial(blocks[i], *name.key);
+        const std::optional<NamedBlock>& name = written.names[i];
+        if (!name) continue;
+        if (written.last_is_partial && i + 1 == blocks.size()) {
+            pool_.seal_partial(blocks[i], name->key);
         } else {
-            pool_.seal(blocks[i], *name.key, name.parent ? &*name.parent : nullptr);
+            pool_.seal(blocks[i], *name);
         }
     }
     pool_.release(blocks);

@@ -23,23 +23,21 @@ public:
 
     /// Those of `keys` that the pool has a full block of.
     struct Found {
-        std::vector<std::size_t> which;           ///< Places in `keys`, ascending.
-        std::shared_ptr<const BlockHold> blocks;  ///< One for each of `which`.
+        std::vector<NamedBlock> names;            ///< In the order of `keys`.
+        std::shared_ptr<const BlockHold> blocks;  ///< One for each of `names`.
     };
     [[nodiscard]] Found find(std::span<const kv::BlockKey> keys);
 
     /// `count` blocks to be written; null if so many can't be had.
     [[nodiscard]] std::shared_ptr<BlockHold> allocate(std::size_t count);
 
-    /// What a written block is named; without a key it holds nothing.
-    struct Name {
-        std::optional<kv::BlockKey> key;
-        std::optional<kv::BlockKey> parent;  ///< Nothing for a sequence's first.
-        bool partial = false;
+    struct Written {
+        std::vector<std::optional<NamedBlock>> names;  ///< One a block; nothing: it wasn't written.
+        bool last_is_partial = false;
     };
-    /// Ends a hold of written blocks, one name each: those with a name stay in the pool for whoever
-    /// has that prefix. The hold is of no further use.
-    void keep(BlockHold& hold, std::span<const Name> names);
+    /// Ends a hold of written blocks: those with a name stay in the pool for whoever has that prefix,
+    /// a partial one for one request alone. The hold is of no further use.
+    void keep(BlockHold& hold, const Written& written);
 
     /// Takes over the blocks of a sequence that computes no more.
     [[nodiscard]] std::shared_ptr<const BlockHold> hold(std::vector<BlockIndex> blocks);

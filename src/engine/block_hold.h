@@ -69,6 +69,16 @@ struct HeldSequence {
     std::vector<kv::BlockKey> keys;           ///< Of the full ones.
     std::size_t tail_tokens = 0;              ///< In the block after them.
     kv::BlockKey tail_key{};                  ///< Of that block's tokens, if there are any.
+
+    /// Of one of `blocks`.
+    [[nodiscard]] NamedBlock name_of(std::size_t block) const {
+        return {.key = block < keys.size() ? keys[block] : tail_key,
+                .parent = block == 0 ? root : keys[block - 1],
+                .first = block == 0};
+    }
+    [[nodiscard]] std::size_t tokens_of(std::size_t block, std::size_t block_tokens) const {
+        return block < keys.size() ? block_tokens : tail_tokens;
+    }
 };
 
 }  // namespace sluice::engine

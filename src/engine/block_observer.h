@@ -3,16 +3,15 @@
 // Who hears of the names that come into a pool and go: for others, elsewhere, that want to know where
 // a prefix lies.
 
-#include <optional>
-
 #include "kv/block_key.h"
 
 namespace sluice::engine {
 
-/// A full block with a name, and the name before it; nothing for a sequence's first.
+/// The name of a block, and of what it follows.
 struct NamedBlock {
     kv::BlockKey key{};
-    std::optional<kv::BlockKey> parent;
+    kv::BlockKey parent{};  ///< The root if it is a sequence's first.
+    bool first = false;
     bool operator==(const NamedBlock&) const = default;
 };
 

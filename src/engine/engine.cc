@@ -147,7 +147,10 @@ Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool
                   .step_time = options_.step_time},
                  cost_),
       forward_(model_, team_, options_.step_tokens),
-      scratch_(model_->parameters().vocabulary) {
+      scratch_(model_->parameters().vocabulary),
+      desk_(pool_,
+            [this] { add_command({.blocks = [](BlockDesk& desk) { desk.take_returns(); }}); }) {
+    pool_.observe(options_.block_observer);
     if (model_->parameters().eos) end_tokens_.push_back(*model_->parameters().eos);
     batch_.rows.reserve(options_.step_tokens);
     batch_.block_tables.reserve(options_.running_max);
@@ -240,7 +243,7 @@ Result<void> Engine::submit(Request request, OutputSink sink) {
         if (!live_.insert(sequence->request.id).second)
             return std::unexpected(Error::invalid("a request with this id is live", "id"));
         sequence->arrival = arrivals_++;
-        commands_.push_back({.sequence = std::move(sequence), .id = {}});
+        commands_.push_back({.sequence = std::move(sequence)});
     }
     wake_.notify_one();
     prepare_next_step();
@@ -251,7 +254,21 @@ void Engine::abort(std::string id) {
     {
         const std::lock_guard lock(mutex_);
         if (!live_.contains(id)) return;
-        commands_.push_back({.sequence = nullptr, .id = std::move(id)});
+        commands_.push_back({.id = std::move(id)});
+    }
+    wake_.notify_one();
+}
+
+void Engine::with_blocks(std::function<void(BlockDesk&)> work) {
+    add_command({.blocks = std::move(work)});
+    prepare_next_step();
+}
+
+void Engine::add_command(Command command) {
+    {
+        const std::lock_guard lock(mutex_);
+        if (stopping_) return;
+        commands_.push_back(std::move(command));
     }
     wake_.notify_one();
 }
@@ -278,16 +295,18 @@ void Engine::stop() {
 }
 
 void Engine::run() {
+    // Those that wait may need blocks that are held outside: only a command can change that.
+    bool stuck = false;
     for (;;) {
         {
             std::unique_lock lock(mutex_);
-            wake_.wait(lock, [this] {
-                return stopping_ || !commands_.empty() || scheduler_.running() > 0 ||
-                       scheduler_.waiting() > 0;
+            wake_.wait(lock, [this, &stuck] {
+                return stopping_ || !commands_.empty() ||
+                       (!stuck && scheduler_.running() + scheduler_.waiting() > 0);
             });
             if (stopping_) return;
         }
-        step();
+        stuck = !step();
     }
 }
 
@@ -299,6 +318,8 @@ void Engine::take_commands() {
     for (Command& command : taken_) {
         if (command.sequence) {
             scheduler_.add(std::move(command.sequence));
+        } else if (command.blocks) {
+            command.blocks(desk_);
         } else {
             finish(command.id, Finish::kAborted);
         }
@@ -311,17 +332,24 @@ void Engine::take_commands() {
 void Engine::prepare_next_step() {
     const std::unique_lock preparing(preparing_, std::try_to_lock);
     if (!preparing || !computing_) return;
-    const std::lock_guard lock(mutex_);
-    std::vector<Command> aborts;
-    for (Command& command : commands_) {
-        if (!command.sequence) {
-            aborts.push_back(std::move(command));
-            continue;
-        }
+    {
+        const std::lock_guard lock(mutex_);
+        prepared_commands_.swap(commands_);
+    }
+    // Without mutex_, because blocks may end a hold, which wakes the engine.
+    for (Command& command : prepared_commands_) {
+        if (command.blocks) std::exchange(command.blocks, nullptr)(desk_);
+        if (!command.sequence) continue;
         scheduler_.add(std::move(command.sequence));
         ++prepared_;
     }
-    commands_.swap(aborts);
+    std::erase_if(prepared_commands_, [](const Command& command) { return command.id.empty(); });
+    {
+        const std::lock_guard lock(mutex_);
+        commands_.insert(commands_.begin(), std::move_iterator(prepared_commands_.begin()),
+                         std::move_iterator(prepared_commands_.end()));
+    }
+    prepared_commands_.clear();
     scheduler_.admit();
 }
 
@@ -475,6 +503,8 @@ void Engine::sample(Sequence& sequence, std::span<float> logits) {
         progress.matched_stop = *token;
     } else if (sequence.output_tokens() >= request.sampling.max_new_tokens) {
         progress.finish = Finish::kLength;
+    } else if (request.hand_over) {
+        progress.finish = Finish::kHandedOver;
     }
 }
 
@@ -500,19 +530,40 @@ void Engine::emit(std::span<const StepPart> parts) {
 
 // Gives everything back first, so that whoever hears of the end finds it freed.
 void Engine::finish(std::string_view id, Finish how) {
-    const SequencePtr sequence = scheduler_.remove(id);
+    const bool hands_over = how == Finish::kHandedOver;
+    const SequencePtr sequence = hands_over ? scheduler_.take_out(id) : scheduler_.remove(id);
     // An abort that came after the end; its id may be another request's by now.
     if (!sequence) return;
     {
         const std::lock_guard lock(mutex_);
         live_.erase(std::string(id));
     }
+    if (hands_over) sequence->progress.held = hold_blocks(*sequence);
     publish_stats();
     sequence->progress.prompt_tokens = sequence->prompt_tokens;
     sequence->progress.completion_tokens = sequence->output_tokens();
     sequence->progress.cached_tokens = sequence->cached;
     sequence->progress.finish = how;
     sequence->sink(sequence->progress);
+}
+
+std::shared_ptr<const HeldSequence> Engine::hold_blocks(Sequence& sequence) {
+    auto held = std::make_shared<HeldSequence>();
+    const std::size_t full = sequence.computed / kBlockTokens;
+    held->root = sequence.root;
+    held->keys.assign(sequence.keys.begin(),
+                      sequence.keys.begin() + static_cast<std::ptrdiff_t>(full));
+    held->tail_tokens = sequence.computed % kBlockTokens;
+    if (held->tail_tokens > 0) {
+        const kv::BlockKey& parent = full == 0 ? held->root : held->keys.back();
+        held->tail_key = kv::child_key(
+            parent, std::span(sequence.tokens).subspan(full * kBlockTokens, held->tail_tokens));
+    }
+    const std::size_t used = full + (held->tail_tokens > 0 ? 1 : 0);
+    pool_.release(std::span(sequence.blocks).subspan(used));
+    sequence.blocks.resize(used);
+    held->blocks = desk_.hold(std::move(sequence.blocks));
+    return held;
 }
 
 void Engine::publish_stats() {

@@ -24,6 +24,7 @@
 #include "base/fault_points.h"
 #include "base/limits.h"
 #include "base/thread_team.h"
+#include "engine/block_desk.h"
 #include "engine/forward.h"
 #include "engine/kv_pool.h"
 #include "engine/model.h"
@@ -64,6 +65,8 @@ struct EngineOptions {
     /// For tests: takes guesses for picks, unchecked. What compares tokens must notice.
     bool trust_guesses = false;
     FaultPoints faults;  ///< Planted on purpose; none in earnest.
+    /// Hears of the pool's names, on whatever thread works on it; it outlives the engine.
+    BlockObserver* block_observer = nullptr;
     std::function<void(const StepReport&)> on_step;
 };
 
@@ -110,12 +113,19 @@ public:
     Engine(const Engine&) = delete;
     Engine& operator=(const Engine&) = delete;
 
+    /// What `submit` refuses whatever else runs, with its error.
+    [[nodiscard]] Result<void> check(const Request& request) const;
+
     /// Checks and queues a request. Errors name the field; `kExhausted` if too many wait. The sink
     /// is called until it got an output with `finish`, and never after.
     [[nodiscard]] Result<void> submit(Request request, OutputSink sink);
 
     /// Ends a request before the next step; its sink gets kAborted. No effect if it is not there.
     void abort(std::string id);
+
+    /// Work on the pool's blocks, done between two steps or beside one that computes, in the order of
+    /// these calls and of `submit`; it must be short, and not call the engine. Not done after `stop`.
+    void with_blocks(std::function<void(BlockDesk&)> work);
 
     /// Computes on a thread of its own until `stop`.
     void start();
@@ -137,13 +147,14 @@ public:
 
 private:
     struct Command {
-        SequencePtr sequence;  ///< Submit if set, else abort `id`.
-        std::string id;
+        SequencePtr sequence{};                    ///< Submit if set,
+        std::function<void(BlockDesk&)> blocks{};  ///< else this work if set,
+        std::string id{};                          ///< else abort this one.
     };
 
     Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool);
-    [[nodiscard]] Result<void> check(const Request& request) const;
     void choose_threads();
+    void add_command(Command command);
     void take_commands();
     /// Queues what was submitted, on the caller's thread, if a step computes just now.
     void prepare_next_step();
@@ -154,6 +165,7 @@ private:
     void sample(Sequence& sequence, std::span<float> logits);
     void emit(std::span<const StepPart> parts);
     void finish(std::string_view id, Finish how);
+    [[nodiscard]] std::shared_ptr<const HeldSequence> hold_blocks(Sequence& sequence);
     void publish_stats();
     void plant_faults();
     void run();
@@ -187,11 +199,13 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::vector<Command> commands_;
-    std::vector<Command> taken_;            ///< The engine's thread's half of commands_.
-    std::unordered_set<std::string> live_;  ///< Ids from submit to finish.
+    std::vector<Command> taken_;              ///< The engine's thread's half of commands_.
+    std::vector<Command> prepared_commands_;  ///< Likewise, of who prepares: under preparing_.
+    std::unordered_set<std::string> live_;    ///< Ids from submit to finish.
     bool stopping_ = false;
     EngineStats stats_;
     std::thread thread_;
+    BlockDesk desk_;  ///< Used as the scheduler is. Last, so that it ends before what it wakes.
 };
 
 }  // namespace sluice::engine

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstring>
@@ -13,8 +14,6 @@
 
 namespace sluice::engine {
 
-void KvPool::Unmap::operator()(float* data) const { munmap(data, bytes); }
-
 Result<KvPool> KvPool::create(const Shape& shape) {
     const std::size_t bytes = KvPool::bytes(shape);
     SLUICE_ASSERT(bytes > 0);
@@ -24,12 +23,13 @@ Result<KvPool> KvPool::create(const Shape& shape) {
         return std::unexpected(
             Error::io(fmt::format("reserve {} bytes for the KV pool", bytes), errno));
     }
-    return KvPool(shape, static_cast<float*>(memory), bytes);
+    return KvPool(shape,
+                  {static_cast<float*>(memory), [bytes](float* data) { munmap(data, bytes); }});
 }
 
-KvPool::KvPool(const Shape& shape, float* memory, std::size_t bytes)
+KvPool::KvPool(const Shape& shape, std::shared_ptr<float> memory)
     : shape_(shape),
-      memory_(memory, Unmap{bytes}),
+      memory_(std::move(memory)),
       blocks_(shape.blocks),
       buckets_(std::bit_ceil(shape.blocks), kNone) {
     free_.reserve(shape.blocks);
@@ -71,6 +71,7 @@ void KvPool::forget(BlockIndex block) {
     BlockIndex* link = &bucket(*entry.key);
     while (*link != block) link = &blocks_[*link].same_bucket;
     *link = entry.same_bucket;
+    if (observer_ != nullptr && entry.named > 0) observer_->removed(*entry.key);
     entry.key.reset();
 }
 
@@ -89,21 +90,68 @@ std::optional<BlockIndex> KvPool::allocate() {
     return block;
 }
 
+std::optional<BlockIndex> KvPool::take(const kv::BlockKey& key) {
+    const BlockIndex found = find(key);
+    if (found == kNone || blocks_[found].named == 0) return std::nullopt;
+    if (blocks_[found].holders++ == 0) unkeep(found);
+    return found;
+}
+
 void KvPool::take_prefix(std::span<const kv::BlockKey> keys, std::vector<BlockIndex>& blocks) {
     for (const kv::BlockKey& key : keys) {
-        const BlockIndex found = find(key);
-        if (found == kNone) return;
-        if (blocks_[found].holders++ == 0) unkeep(found);
-        blocks.push_back(found);
+        const std::optional<BlockIndex> found = take(key);
+        if (!found) return;
+        blocks.push_back(*found);
     }
 }
 
-void KvPool::seal(BlockIndex block, const kv::BlockKey& key) {
+std::optional<BlockIndex> KvPool::take_alone(const kv::BlockKey& key) {
+    const BlockIndex found = find(key);
+    if (found == kNone || blocks_[found].holders > 0) return std::nullopt;
+    unkeep(found);
+    forget(found);
+    blocks_[found].holders = 1;
+    return found;
+}
+
+bool KvPool::name(BlockIndex block, const kv::BlockKey& key) {
     Block& entry = blocks_[block];
     SLUICE_ASSERT(entry.holders > 0);
-    if (entry.key || find(key) != kNone) return;
+    if (entry.key || find(key) != kNone) return false;
     entry.key = key;
+    entry.named = 0;
     entry.same_bucket = std::exchange(bucket(key), block);
+    return true;
+}
+
+void KvPool::seal(BlockIndex block, const NamedBlock& named) {
+    if (!name(block, named.key)) return;
+    Block& entry = blocks_[block];
+    entry.parent = named.parent;
+    entry.first = named.first;
+    entry.named = ++names_;
+    if (observer_ != nullptr) observer_->stored(named);
+}
+
+void KvPool::seal_partial(BlockIndex block, const kv::BlockKey& key) {
+    static_cast<void>(name(block, key));
+}
+
+NamedBlock KvPool::name_of(BlockIndex block) const {
+    const Block& entry = blocks_[block];
+    SLUICE_ASSERT(entry.key.has_value());
+    return {.key = *entry.key, .parent = entry.parent, .first = entry.first};
+}
+
+std::vector<NamedBlock> KvPool::named_blocks() const {
+    std::vector<BlockIndex> named;
+    for (BlockIndex block = 0; block < blocks_.size(); ++block)
+        if (blocks_[block].key && blocks_[block].named > 0) named.push_back(block);
+    std::ranges::sort(named, {}, [this](BlockIndex block) { return blocks_[block].named; });
+    std::vector<NamedBlock> result;
+    result.reserve(named.size());
+    for (const BlockIndex block : named) result.push_back(name_of(block));
+    return result;
 }
 
 void KvPool::release(std::span<const BlockIndex> blocks) {

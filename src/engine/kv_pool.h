@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "engine/block_observer.h"
 #include "kv/block_key.h"
 
 namespace sluice::engine {
@@ -56,9 +57,25 @@ public:
     /// more holder.
     void take_prefix(std::span<const kv::BlockKey> keys, std::vector<BlockIndex>& blocks);
 
+    /// The block sealed under `key`, with one more holder; nothing if there is none.
+    [[nodiscard]] std::optional<BlockIndex> take(const kv::BlockKey& key);
+
+    /// The block sealed under `key` if nobody holds it, with its first holder and without its name:
+    /// for a partial block, which its holder goes on to fill.
+    [[nodiscard]] std::optional<BlockIndex> take_alone(const kv::BlockKey& key);
+
     /// Names a full block, so that others may take it. Keeps the first block of a name; equal keys
     /// mean equal bytes.
-    void seal(BlockIndex block, const kv::BlockKey& key);
+    void seal(BlockIndex block, const NamedBlock& name);
+    /// Names a partial block, for `take_alone`. Observers don't hear of it.
+    void seal_partial(BlockIndex block, const kv::BlockKey& key);
+
+    /// Every full block with a name, in the order in which they were named.
+    [[nodiscard]] std::vector<NamedBlock> named_blocks() const;
+    /// Of a block that has a name.
+    [[nodiscard]] NamedBlock name_of(BlockIndex block) const;
+    /// Hears of names that come and go; null for none. It outlives the pool.
+    void observe(BlockObserver* observer) { observer_ = observer; }
 
     /// Ends one holder of each of a sequence's blocks.
     void release(std::span<const BlockIndex> blocks);
@@ -66,6 +83,8 @@ public:
     /// Forgets every kept block.
     void clear_kept();
 
+    /// All rows of all blocks, which live as long as somebody has this.
+    [[nodiscard]] const std::shared_ptr<float>& memory() const { return memory_; }
     /// First row of `block` in `layer`.
     [[nodiscard]] float* page(std::size_t layer, BlockIndex block);
     /// Where layer `layer` of block 0 starts, and the distance to the same layer of block 1, in floats.
@@ -75,30 +94,31 @@ public:
     }
 
 private:
-    struct Unmap {
-        std::size_t bytes = 0;
-        void operator()(float* data) const;
-    };
     static constexpr BlockIndex kNone = ~BlockIndex{0};
 
     struct Block {
         std::uint32_t holders = 0;
         std::optional<kv::BlockKey> key;
+        kv::BlockKey parent{};
+        bool first = false;              ///< Of its sequence.
+        std::uint64_t named = 0;         ///< When, in the order of names; 0 for a partial block.
         BlockIndex same_bucket = kNone;  ///< The next with a key in its bucket.
         /// Neighbours in the order of last use, while the block is kept.
         BlockIndex older = kNone;
         BlockIndex newer = kNone;
     };
 
-    KvPool(const Shape& shape, float* memory, std::size_t bytes);
+    KvPool(const Shape& shape, std::shared_ptr<float> memory);
     [[nodiscard]] BlockIndex& bucket(const kv::BlockKey& key);
     [[nodiscard]] BlockIndex find(const kv::BlockKey& key);
     void keep(BlockIndex block);
     void unkeep(BlockIndex block);
     void forget(BlockIndex block);
+    /// False if the block or the key is taken already.
+    bool name(BlockIndex block, const kv::BlockKey& key);
 
     Shape shape_;
-    std::unique_ptr<float, Unmap> memory_;
+    std::shared_ptr<float> memory_;
     std::vector<Block> blocks_;
     std::vector<BlockIndex> free_;
     std::vector<BlockIndex> buckets_;  ///< First block of each; a power of two.
@@ -106,6 +126,8 @@ private:
     BlockIndex oldest_ = kNone;  ///< Of the kept: the longest unused.
     BlockIndex newest_ = kNone;
     std::uint64_t evictions_ = 0;
+    std::uint64_t names_ = 0;  ///< Given so far.
+    BlockObserver* observer_ = nullptr;
 };
 
 }  // namespace sluice::engine

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -25,6 +26,11 @@ struct Request {
     std::int64_t logprob_start = -1;  ///< First input position whose log-probability is wanted.
     std::int32_t priority = 0;        ///< Higher is admitted first.
     std::string salt;                 ///< Prefixes are shared only between equal salts.
+    /// Ends after one new token, with the blocks of all tokens before it held: Output::held.
+    bool hand_over = false;
+    /// So many leading tokens were computed elsewhere and put into the pool (BlockDesk::keep), the last
+    /// of them in a partial block. What isn't there any more is computed.
+    std::size_t imported_tokens = 0;
 };
 
 struct TokenLogprob {
@@ -39,7 +45,9 @@ struct PositionLogprobs {
     bool operator==(const PositionLogprobs&) const = default;
 };
 
-enum class Finish : std::uint8_t { kStop, kLength, kAborted, kFailed };
+enum class Finish : std::uint8_t { kStop, kLength, kAborted, kFailed, kHandedOver };
+
+struct HeldSequence;
 
 /// Progress of one request after a step. Without tokens it only says that prefill moved on.
 struct Output {
@@ -54,7 +62,8 @@ struct Output {
     std::uint64_t accepted = 0;  ///< Those that the sampler picked, too.
     std::optional<Finish> finish;
     std::optional<TokenId> matched_stop;
-    std::string message;  ///< For kFailed.
+    std::string message;                       ///< For kFailed.
+    std::shared_ptr<const HeldSequence> held;  ///< For kHandedOver.
 };
 
 /// Called on the engine's thread, after the step that caused it; must not block.

@@ -34,13 +34,20 @@ void Scheduler::enqueue(SequencePtr sequence) {
 }
 
 SequencePtr Scheduler::remove(std::string_view id) {
+    SequencePtr removed = take_out(id);
+    if (removed) {
+        pool_.release(removed->blocks);
+        removed->blocks.clear();
+    }
+    return removed;
+}
+
+SequencePtr Scheduler::take_out(std::string_view id) {
     const auto is_it = [id](const SequencePtr& each) { return each->request.id == id; };
     SequencePtr removed;
     if (const auto at = std::ranges::find_if(running_, is_it); at != running_.end()) {
         removed = std::move(*at);
         running_.erase(at);
-        pool_.release(removed->blocks);
-        removed->blocks.clear();
     } else if (const auto queued = std::ranges::find_if(waiting_, is_it);
                queued != waiting_.end()) {
         removed = std::move(*queued);
@@ -66,6 +73,20 @@ void Scheduler::take_cached_prefix(Sequence& sequence) {
     sequence.name_blocks(full_blocks, pool_.shape().block_tokens);
     pool_.take_prefix(std::span(sequence.keys).first(full_blocks), sequence.blocks);
     sequence.computed = sequence.blocks.size() * pool_.shape().block_tokens;
+    take_imported_tail(sequence, usable);
+}
+
+void Scheduler::take_imported_tail(Sequence& sequence, std::size_t usable) {
+    const std::size_t imported = std::min(sequence.request.imported_tokens, usable);
+    const std::size_t full = sequence.blocks.size();
+    if (imported <= sequence.computed || imported / pool_.shape().block_tokens > full) return;
+    const auto tail =
+        std::span(sequence.tokens).subspan(sequence.computed, imported - sequence.computed);
+    const kv::BlockKey& parent = full == 0 ? sequence.root : sequence.keys[full - 1];
+    const auto block = pool_.take_alone(kv::child_key(parent, tail));
+    if (!block) return;
+    sequence.blocks.push_back(*block);
+    sequence.computed = imported;
 }
 
 void Scheduler::admit() {
@@ -210,7 +231,7 @@ void Scheduler::complete(Sequence& sequence, std::size_t computed) {
     const std::size_t full = sequence.computed / size;
     sequence.name_blocks(full, size);
     for (std::size_t block = sealed; block < full; ++block)
-        pool_.seal(sequence.blocks[block], sequence.keys[block]);
+        pool_.seal(sequence.blocks[block], sequence.name_of(block));
 }
 
 }  // namespace sluice::engine

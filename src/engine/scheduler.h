@@ -56,6 +56,9 @@ public:
     /// Takes a sequence out and gives its blocks back; null if there is none with this id.
     [[nodiscard]] SequencePtr remove(std::string_view id);
 
+    /// The same, but its blocks stay held and are the caller's to give back.
+    [[nodiscard]] SequencePtr take_out(std::string_view id);
+
     /// The next step; empty if there is nothing to do. Every part's positions have blocks. Valid until
     /// the next call.
     [[nodiscard]] std::span<const StepPart> plan();
@@ -80,6 +83,8 @@ public:
 
 private:
     void take_cached_prefix(Sequence& sequence);
+    /// Of at most `usable` tokens, the part that others computed beyond the last full block.
+    void take_imported_tail(Sequence& sequence, std::size_t usable);
     /// Gives `sequence` blocks for `tokens` tokens, preempting later ones if it must.
     [[nodiscard]] bool reserve(Sequence& sequence, std::size_t tokens);
     /// How much of its draft a decoding sequence may have checked: guesses cost nobody a block.

@@ -47,6 +47,12 @@ struct Sequence {
     /// Computes `keys` for the first `blocks` blocks of `block_tokens` tokens, which are there.
     void name_blocks(std::size_t blocks, std::size_t block_tokens);
 
+    /// Of a block among `keys`.
+    [[nodiscard]] NamedBlock name_of(std::size_t block) const {
+        return {
+            .key = keys[block], .parent = block == 0 ? root : keys[block - 1], .first = block == 0};
+    }
+
     [[nodiscard]] std::size_t pending() const { return tokens.size() - computed; }
     [[nodiscard]] std::size_t output_tokens() const { return tokens.size() - prompt_tokens; }
 };

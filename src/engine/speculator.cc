@@ -61,6 +61,7 @@ void Speculator::gather(Scheduler& scheduler) {
         ++decoding_;
         // A guess that no step had room for is as good as it was.
         if (!sequence.draft.empty()) return;
+        if (sequence.request.hand_over) return;  // Only one token is left.
         // The pick after the last guess is a token, too, so one less than what is left to generate.
         const std::size_t left =
             sequence.request.sampling.max_new_tokens - sequence.output_tokens() - 1;

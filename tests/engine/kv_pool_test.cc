@@ -34,8 +34,8 @@ TEST(KvPoolTest, PagesOfBlocksAndLayersDoNotOverlap) {
 TEST(KvPoolTest, ReleasedBlocksStayForTheirPrefixUntilTheyAreNeeded) {
     KvPool pool = make_pool(3);
     const std::vector<BlockIndex> blocks = {*pool.allocate(), *pool.allocate()};
-    pool.seal(blocks[0], key(0));
-    pool.seal(blocks[1], key(1));
+    pool.seal(blocks[0], {.key = key(0)});
+    pool.seal(blocks[1], {.key = key(1)});
     pool.release(blocks);
     EXPECT_EQ(pool.held(), 0U);
     const std::vector<kv::BlockKey> keys = {key(0), key(1), key(2)};
@@ -47,7 +47,7 @@ TEST(KvPoolTest, ReleasedBlocksStayForTheirPrefixUntilTheyAreNeeded) {
 TEST(KvPoolTest, EvictionStartsAtTheTailOfTheLongestUnusedPrefix) {
     KvPool pool = make_pool(3);
     const std::vector<BlockIndex> blocks = {*pool.allocate(), *pool.allocate(), *pool.allocate()};
-    for (int i = 0; i < 3; ++i) pool.seal(blocks[static_cast<std::size_t>(i)], key(i));
+    for (int i = 0; i < 3; ++i) pool.seal(blocks[static_cast<std::size_t>(i)], {.key = key(i)});
     pool.release(blocks);
     const BlockIndex fresh = *pool.allocate();
     EXPECT_EQ(fresh, blocks[2]);
@@ -66,8 +66,8 @@ TEST(KvPoolTest, ASecondBlockOfAKnownNameIsNotKept) {
     KvPool pool = make_pool(2);
     const BlockIndex first = *pool.allocate();
     const BlockIndex second = *pool.allocate();
-    pool.seal(first, key(0));
-    pool.seal(second, key(0));
+    pool.seal(first, {.key = key(0)});
+    pool.seal(second, {.key = key(0)});
     pool.release(std::vector{first, second});
     EXPECT_EQ(pool.kept(), 1U);
     EXPECT_EQ(pool.available(), 2U);
@@ -93,7 +93,7 @@ TEST(KvPoolTest, RandomLivesLeaveNothingHeld) {
                 break;
             case 2:
                 if (sequences.empty() || sequences[pick].empty()) break;
-                pool.seal(sequences[pick].back(), key(static_cast<int>(random() % 8)));
+                pool.seal(sequences[pick].back(), {.key = key(static_cast<int>(random() % 8))});
                 break;
             default:
                 if (sequences.empty()) break;
