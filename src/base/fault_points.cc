@@ -13,8 +13,18 @@
 namespace sluice {
 namespace {
 
-constexpr auto kNames = std::to_array<std::string_view>(
-    {"slow_step", "other_sampling", "wrong_model", "crash_after", "stall_after"});
+constexpr auto kNames =
+    std::to_array<std::string_view>({"slow_step", "other_sampling", "wrong_model", "crash_after",
+                                     "stall_after", "pull_cut", "pull_flip", "pull_hang"});
+
+/// Those that are on or off.
+bool* flag(std::string_view name, FaultPoints& faults) {
+    if (name == "other_sampling") return &faults.other_sampling;
+    if (name == "wrong_model") return &faults.wrong_model;
+    if (name == "pull_cut") return &faults.pull_cut;
+    if (name == "pull_flip") return &faults.pull_flip;
+    return name == "pull_hang" ? &faults.pull_hang : nullptr;
+}
 
 std::unexpected<Error> wrong(std::string_view name, std::string_view wanted) {
     return std::unexpected(
@@ -34,9 +44,9 @@ Result<void> take(std::string_view name, std::string_view value, FaultPoints& fa
         const auto time = parse_duration(value);
         if (!time) return wrong(name, "a duration, such as 20ms");
         faults.slow_step = *time;
-    } else if (name == "other_sampling" || name == "wrong_model") {
+    } else if (bool* const on = flag(name, faults)) {
         if (!value.empty()) return wrong(name, "no value");
-        (name == "wrong_model" ? faults.wrong_model : faults.other_sampling) = true;
+        *on = true;
     } else if (name == "crash_after" || name == "stall_after") {
         const auto number = tokens(name, value);
         if (!number) return std::unexpected(number.error());

@@ -21,11 +21,17 @@ struct FaultPoints {
     std::optional<std::uint64_t> crash_after;  ///< The process aborts after so many tokens.
     std::optional<std::uint64_t> stall_after;  ///< No step ends any more after so many tokens.
 
+    // What becomes of the blocks that another worker pulls from this one:
+    bool pull_cut = false;   ///< The answer breaks off in the middle.
+    bool pull_flip = false;  ///< One bit of each block arrives changed.
+    bool pull_hang = false;  ///< The answer begins and never ends.
+
     [[nodiscard]] bool any() const { return *this != FaultPoints{}; }
     bool operator==(const FaultPoints&) const = default;
 };
 
-/// "slow_step=20ms,other_sampling,wrong_model,crash_after=500,stall_after=500". An unknown name is an
+/// "slow_step=20ms,other_sampling,wrong_model,crash_after=500,stall_after=500,pull_cut,pull_flip,
+/// pull_hang". An unknown name is an
 /// error with the nearest known one.
 [[nodiscard]] Result<FaultPoints> parse_fault_points(std::string_view text);
 
