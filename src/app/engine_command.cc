@@ -39,6 +39,8 @@ struct Options {
     std::size_t running = engine::EngineOptions{}.running_max;
     std::size_t pool_tokens = engine::EngineOptions{}.pool_tokens;
     RegistrationFlags registration;
+    std::size_t ranks = 1;
+    std::size_t recompute_max = worker::KvOptions{}.recompute_max;
     bool json = false;
 };
 
@@ -100,6 +102,8 @@ int serve(const Options& options, const std::optional<RegistrationPlan>& registr
     worker.engine.running_max = options.running;
     worker.engine.pool_tokens = options.pool_tokens;
     worker.engine.step_tokens = std::max(worker.engine.step_tokens, options.running);
+    worker.ranks = options.ranks;
+    worker.kv.recompute_max = options.recompute_max;
     worker.about.tokenizer_digest = tokenizer_digest(model);
     worker.about.version = version().version;
     worker.about.commit = version().commit;
@@ -180,6 +184,17 @@ Run define_engine(CLI::App& command) {
         ->type_name("N")
         ->capture_default_str();
     define_registration(command, options->registration);
+    command
+        .add_option("--dp", options->ranks,
+                    "Engines in this process, which share the weights; each has a pool of its own")
+        ->check(CLI::Range(std::size_t{1}, limits::kDpRanks))
+        ->type_name("N")
+        ->capture_default_str();
+    command
+        .add_option("--recompute-max", options->recompute_max,
+                    "Most tokens that are computed where another worker's blocks can't be had")
+        ->type_name("N")
+        ->capture_default_str();
     command.add_flag("--json", options->json, "Announce addresses as JSON, an object a line");
     return [options] { return run(*options); };
 }

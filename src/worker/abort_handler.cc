@@ -12,7 +12,10 @@ net::HttpResponse handle_abort(Service& service, const net::HttpRequest& request
                             abort.error().place());
     }
     const auto found = service.generations.find(abort->rid);
-    if (found != service.generations.end()) found->second->abort("aborted");
+    if (found != service.generations.end()) {
+        const auto generation = found->second;  // It may end at once.
+        generation->abort("aborted");
+    }
     return net::HttpResponse::json(200, "{}");
 }
 

@@ -21,7 +21,8 @@ public:
         auto server = WorkerServer::listen(loop_, {.http = {.address = options_.address,
                                                             .port = options_.port,
                                                             .listen_fd = options_.listen_fd},
-                                                   .about = options_.about});
+                                                   .about = options_.about,
+                                                   .kv = options_.kv});
         if (!server) return std::unexpected(server.error());
         server_ = std::move(*server);
         loop_.on_signal({SIGINT, SIGTERM}, [this](int signal) { on_signal(signal); });
@@ -42,7 +43,7 @@ private:
     void on_model(LoadedModel model) {
         if (signal_ != 0) return;
         if (!model) return fail(model.error());
-        if (auto served = server_->serve(std::move(*model), options_.engine); !served) {
+        if (auto served = server_->serve(*model, options_.engine, options_.ranks); !served) {
             return fail(served.error());
         }
         log::info("ready on port {}", server_->port());

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "engine/engine.h"
 #include "port/server_info.h"
+#include "worker/kv_options.h"
 
 namespace sluice::worker {
 
@@ -20,6 +21,8 @@ struct WorkerOptions {
     std::uint16_t port = 0;  ///< 0 takes a free one.
     int listen_fd = -1;      ///< A listening socket from the parent; replaces address and port.
     engine::EngineOptions engine;
+    std::size_t ranks = 1;  ///< Engines over one model; at most limits::kDpRanks.
+    KvOptions kv;
     /// What the engine can't know of itself: tokenizer_digest, failure_group, version, ...
     port::ServerInfo about;
     std::chrono::milliseconds grace{30'000};  ///< How long running requests may take after a stop.

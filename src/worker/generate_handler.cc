@@ -43,6 +43,24 @@ std::optional<net::HttpResponse> refuse_by_size(const port::GenerateRequest& req
                         "logprob_start_len");
 }
 
+/// The one asked for, or the one with the fewest requests; nothing if there is none of this number.
+std::optional<std::size_t> choose_rank(const Service& service,
+                                       const port::GenerateRequest& request) {
+    if (request.dp_rank) {
+        if (*request.dp_rank >= service.ranks.size()) return std::nullopt;
+        return *request.dp_rank;
+    }
+    const auto least =
+        std::ranges::min_element(service.ranks, {}, [](const auto& rank) { return rank->live; });
+    return static_cast<std::size_t>(least - service.ranks.begin());
+}
+
+net::HttpResponse no_such_rank(std::size_t ranks) {
+    return error_answer(400, port::kInvalidRequest,
+                        fmt::format("this worker has {} ranks, counted from 0", ranks),
+                        "sluice.dp_rank");
+}
+
 net::HttpResponse duplicate(const std::string& rid) {
     return error_answer(409, port::kDuplicateRequest,
                         fmt::format("a request with the id {} is running", rid), "rid");
@@ -58,22 +76,23 @@ void handle_generate(Service& service, const std::shared_ptr<net::HttpExchange>&
         return exchange->respond(
             error_answer(400, port::kInvalidRequest, error.message(), error.place()));
     }
-    if (request->phase != port::Phase::kFull) {
-        return exchange->respond(error_answer(400, port::kInvalidRequest,
-                                              "only \"full\" is available on this worker yet",
-                                              "sluice.phase"));
-    }
     if (auto refusal = refuse_by_size(*request)) return exchange->respond(*refusal);
     const std::string rid = request->rid;
     if (service.generations.contains(rid)) return exchange->respond(duplicate(rid));
 
+    const auto number = choose_rank(service, *request);
+    if (!number) return exchange->respond(no_such_rank(service.ranks.size()));
+    Rank& rank = *service.ranks[*number];
+
     Generation::Host host{.loop = service.loop,
-                          .engine = *service.engine,
+                          .engine = *rank.engine,
+                          .rank = *number,
+                          .kv = service.kv,
                           .metrics = service.metrics,
                           .heartbeat = service.heartbeat,
-                          .on_end = [&service](const std::string& id) {
-                              service.generations.erase(id);
-                              if (service.on_generation_end) service.on_generation_end();
+                          .on_end = [&service, &rank](const std::string& id) {
+                              if (service.generations.erase(id) > 0) --rank.live;
+                              if (service.on_work_end) service.on_work_end();
                           }};
     const auto generation = std::make_shared<Generation>(std::move(host), exchange, *request);
     if (auto started = generation->start(std::move(*request)); !started) {
@@ -81,6 +100,7 @@ void handle_generate(Service& service, const std::shared_ptr<net::HttpExchange>&
         return exchange->respond(error_answer(refusal.status, refusal.error));
     }
     service.generations.emplace(rid, generation);
+    ++rank.live;
 }
 
 }  // namespace sluice::worker

@@ -1,9 +1,13 @@
 #include "worker/generation.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <utility>
 
 #include "base/limits.h"
 #include "net/sse.h"
+#include "port/port_error.h"
 #include "worker/translation.h"
 
 namespace sluice::worker {
@@ -30,6 +34,20 @@ Generation::Generation(Host host, std::shared_ptr<net::HttpExchange> exchange,
 }
 
 Result<void> Generation::start(port::GenerateRequest request) {
+    if (request.phase == port::Phase::kDecode) {
+        engine::Request wanted = to_engine(request);
+        if (auto checked = host_.engine.check(wanted); !checked) return checked;
+        after_fetch_ = std::move(wanted);
+        begin();
+        fetch(request);
+        return {};
+    }
+    if (auto submitted = submit(to_engine(std::move(request))); !submitted) return submitted;
+    begin();
+    return {};
+}
+
+Result<void> Generation::submit(engine::Request request) {
     const auto sink = [mailbox = mailbox_, loop = &host_.loop,
                        weak = weak_from_this()](const engine::Output& output) {
         if (!mailbox->put(output)) return;
@@ -37,11 +55,52 @@ Result<void> Generation::start(port::GenerateRequest request) {
             if (const auto self = weak.lock()) self->on_output();
         });
     };
-    if (auto submitted = host_.engine.submit(to_engine(std::move(request)), sink); !submitted) {
-        return submitted;
+    return host_.engine.submit(std::move(request), sink);
+}
+
+void Generation::fetch(const port::GenerateRequest& request) {
+    fetch_ = KvFetch::start({.loop = host_.loop,
+                             .client = host_.kv.client,
+                             .engine = host_.engine,
+                             .options = host_.kv.options,
+                             .releases = host_.kv.releases},
+                            request, [weak = weak_from_this()](const KvFetch::Fetched& fetched) {
+                                if (const auto self = weak.lock()) self->on_fetched(fetched);
+                            });
+}
+
+void Generation::on_fetched(const KvFetch::Fetched& fetched) {
+    const auto self = shared_from_this();  // What ends it lets go of it.
+    fetch_.reset();
+    host_.metrics.on_pulled(fetched);
+    engine::Request request = *std::exchange(after_fetch_, std::nullopt);
+    const std::size_t tokens = request.input_ids.size() + request.resume_output_ids.size() - 1;
+    if (const std::size_t missing = tokens - fetched.usable_tokens;
+        missing > host_.kv.options.recompute_max) {
+        return end_with(
+            {.type = port::FinishType::kError,
+             .matched = {},
+             .message = fmt::format("{} of {} tokens would have to be computed, but at most {} are",
+                                    missing, tokens, host_.kv.options.recompute_max),
+             .code = std::string(port::kKvUnavailable)});
     }
-    begin();
-    return {};
+    pulled_tokens_ = fetched.pulled_tokens;
+    request.imported_tokens = fetched.imported_tokens;
+    if (const auto submitted = submit(std::move(request)); !submitted) {
+        const Refusal refusal = to_refusal(submitted.error());
+        end_with({.type = port::FinishType::kError,
+                  .matched = {},
+                  .message = refusal.error.message,
+                  .code = refusal.error.code});
+    }
+}
+
+void Generation::end_with(port::FinishReason reason) {
+    const auto self = shared_from_this();
+    port::GenerateFrame frame = last_;
+    frame.finish_reason = std::move(reason);
+    if (exchange_) stream_ ? write(frame) : answer(frame);
+    host_.on_end(rid_);
 }
 
 void Generation::begin() {
@@ -62,6 +121,11 @@ void Generation::begin() {
 
 void Generation::abort(std::string reason) {
     if (abort_reason_.empty()) abort_reason_ = std::move(reason);
+    if (const auto fetch = std::exchange(fetch_, nullptr)) {
+        fetch->cancel();
+        return end_with(
+            {.type = port::FinishType::kAbort, .matched = {}, .message = abort_reason_});
+    }
     host_.engine.abort(rid_);
 }
 
@@ -82,21 +146,36 @@ void Generation::on_output() {
     const auto self = shared_from_this();  // `on_end` lets go of it.
     note_admission(*output);
     const bool ended = output->finish.has_value();
-    if (exchange_) stream_ ? write(std::move(*output)) : answer(std::move(*output));
+    if (exchange_) {
+        const port::GenerateFrame frame = frame_of(std::move(*output));
+        stream_ ? write(frame) : answer(frame);
+    }
     if (ended) host_.on_end(rid_);
 }
 
 void Generation::note_admission(const engine::Output& output) {
     if (admitted_ || output.computed_tokens == 0) return;
     admitted_ = true;
-    host_.metrics.on_admitted(output.prompt_tokens, output.cached_tokens);
+    const std::uint64_t pulled = std::min<std::uint64_t>(pulled_tokens_, output.cached_tokens);
+    host_.metrics.on_admitted(output.prompt_tokens - pulled, output.cached_tokens - pulled);
 }
 
-void Generation::write(engine::Output output) {
-    const port::GenerateFrame frame = to_frame(rid_, std::move(output), abort_reason_);
+port::GenerateFrame Generation::frame_of(engine::Output output) {
+    std::shared_ptr<const engine::HeldSequence> held = std::move(output.held);
+    port::GenerateFrame frame = to_frame(rid_, std::move(output), abort_reason_, pulled_tokens_);
+    if (!held) return frame;
+    frame.kv.emplace();
+    frame.kv->source.keys = held->keys;
+    frame.kv->source.tail_tokens = static_cast<std::uint32_t>(held->tail_tokens);
+    frame.kv->hold_until_ms = static_cast<std::uint64_t>(host_.kv.options.hold_time.count());
+    frame.kv->source.hold = host_.kv.holds.add({.sequence = std::move(held), .rank = host_.rank});
+    return frame;
+}
+
+void Generation::write(const port::GenerateFrame& frame) {
     written_ = steady_clock::now();
     std::string event = net::sse_event(port::to_json(frame));
-    if (frame.finish_reason) {
+    if (frame.finish_reason || frame.kv) {
         event += net::sse_event("[DONE]");
         exchange_->write(std::move(event));
         exchange_->end_stream();
@@ -114,10 +193,9 @@ void Generation::write(engine::Output output) {
     exchange_->write(std::move(event));
 }
 
-void Generation::answer(engine::Output output) {
+void Generation::answer(const port::GenerateFrame& frame) {
     deadline_.cancel();
-    exchange_->respond(net::HttpResponse::json(
-        200, port::to_json(to_frame(rid_, std::move(output), abort_reason_))));
+    exchange_->respond(net::HttpResponse::json(200, port::to_json(frame)));
 }
 
 // One timer for the life of the stream: each frame only notes its time.
@@ -130,9 +208,9 @@ void Generation::beat() {
     }
     written_ = now;
     heartbeat_ = host_.loop.call_after(host_.heartbeat, [this] { beat(); });
-    // A heart that beats while the engine is stuck would tell a lie.
+    // A heart that beats while the engine is stuck would tell a lie; a fetch has deadlines of its own.
     const std::uint64_t steps = host_.engine.stats().steps;
-    if (std::exchange(steps_, steps) == steps) return;
+    if (std::exchange(steps_, steps) == steps && !fetch_) return;
     if (exchange_->backlog_bytes() == 0) exchange_->write(net::sse_event(port::to_json(last_)));
 }
 

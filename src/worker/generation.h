@@ -6,6 +6,9 @@
 // aborted it) has it aborted in the engine, and it lives on until the engine confirms: as long as a
 // Generation lives its id is taken and its blocks may be; once it has ended, nothing is.
 //
+// A decode first fetches the blocks that others computed (kv_fetch.h), and a prefill ends with its
+// blocks held for whoever decodes (kv_holds.h).
+//
 // A reader that falls behind gets fewer and larger frames, never a longer queue.
 //
 // Everything runs on the loop's thread; the engine's only fills the mailbox.
@@ -13,6 +16,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/error.h"
@@ -20,6 +24,8 @@
 #include "net/event_loop.h"
 #include "net/http_server.h"
 #include "port/generate.h"
+#include "worker/kv_fetch.h"
+#include "worker/kv_transfer.h"
 #include "worker/mailbox.h"
 #include "worker/worker_metrics.h"
 
@@ -31,6 +37,8 @@ public:
     struct Host {
         net::EventLoop& loop;
         engine::Engine& engine;
+        std::size_t rank;  ///< Of the engine.
+        KvTransfer& kv;
         WorkerMetrics& metrics;
         std::chrono::milliseconds heartbeat;  ///< Longest silence of a stream.
         std::function<void(const std::string& rid)> on_end;
@@ -48,10 +56,17 @@ public:
     void abort(std::string reason);
 
 private:
+    [[nodiscard]] Result<void> submit(engine::Request request);
     void begin();
+    void fetch(const port::GenerateRequest& request);
+    void on_fetched(const KvFetch::Fetched& fetched);
     void on_output();
-    void write(engine::Output output);
-    void answer(engine::Output output);
+    /// Everything that a frame says of `output`; its blocks are held if it hands them over.
+    [[nodiscard]] port::GenerateFrame frame_of(engine::Output output);
+    void write(const port::GenerateFrame& frame);
+    void answer(const port::GenerateFrame& frame);
+    /// Ends a request that the engine doesn't have.
+    void end_with(port::FinishReason reason);
     void on_client_gone();
     void beat();
     void note_admission(const engine::Output& output);
@@ -64,7 +79,10 @@ private:
     const std::shared_ptr<Mailbox> mailbox_;
     port::GenerateFrame last_;  ///< Counters of the last frame, which a heartbeat repeats.
     std::chrono::steady_clock::time_point written_;
-    std::uint64_t steps_ = 0;  ///< Of the engine, at the last heartbeat.
+    std::uint64_t steps_ = 0;                     ///< Of the engine, at the last heartbeat.
+    std::shared_ptr<KvFetch> fetch_;              ///< While blocks are fetched.
+    std::optional<engine::Request> after_fetch_;  ///< What the engine gets then.
+    std::size_t pulled_tokens_ = 0;
     std::string abort_reason_;
     bool admitted_ = false;
     net::Timer heartbeat_;

@@ -25,6 +25,7 @@ void merge(engine::Output& into, const engine::Output& next) {
     into.finish = next.finish;
     into.matched_stop = next.matched_stop;
     into.message = next.message;
+    into.held = next.held;
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <utility>
+#include <vector>
+
 #include "base/metrics.h"
 #include "worker/answers.h"
 #include "worker/translation.h"
@@ -9,14 +12,26 @@
 namespace sluice::worker {
 namespace {
 
+port::RankLoad load_of(const engine::EngineStats& stats) {
+    return {
+        .running = static_cast<std::uint32_t>(stats.running),
+        .waiting = static_cast<std::uint32_t>(stats.waiting),
+        .kv_used_share = static_cast<float>(stats.blocks_held) / static_cast<float>(stats.blocks),
+        .computed_tokens = stats.computed_tokens};
+}
+
 port::LoadReport load_of(const Service& service, port::EngineState state) {
     port::LoadReport report{.state = state, .pid = static_cast<std::uint32_t>(::getpid())};
-    if (!service.engine) return report;
-    const engine::EngineStats stats = service.engine->stats();
-    report.running = static_cast<std::uint32_t>(stats.running);
-    report.waiting = static_cast<std::uint32_t>(stats.waiting);
-    report.computed_tokens = stats.computed_tokens;
-    report.kv_used_share = static_cast<float>(stats.blocks_held) / static_cast<float>(stats.blocks);
+    std::vector<port::RankLoad> ranks;
+    for (const auto& rank : service.ranks) {
+        const port::RankLoad load = load_of(rank->engine->stats());
+        report.running += load.running;
+        report.waiting += load.waiting;
+        report.computed_tokens += load.computed_tokens;
+        report.kv_used_share += load.kv_used_share / static_cast<float>(service.ranks.size());
+        ranks.push_back(load);
+    }
+    if (ranks.size() > 1) report.ranks = std::move(ranks);
     return report;
 }
 
@@ -36,15 +51,19 @@ net::HttpResponse handle_ready(Service& service, const net::HttpRequest& /*reque
 }
 
 net::HttpResponse handle_server_info(Service& service, const net::HttpRequest& /*request*/) {
-    if (!service.engine) {
+    if (service.ranks.empty()) {
         return error_answer(503, port::kNotReady, "the model is still loading");
     }
-    return net::HttpResponse::json(200, port::to_json(describe(*service.engine, service.about)));
+    return net::HttpResponse::json(
+        200, port::to_json(
+                 describe(*service.ranks.front()->engine, service.about, service.ranks.size())));
 }
 
 net::HttpResponse handle_metrics(Service& service, const net::HttpRequest& /*request*/) {
+    std::vector<const engine::Engine*> engines;
+    for (const auto& rank : service.ranks) engines.push_back(rank->engine.get());
     net::HttpResponse response =
-        net::HttpResponse::text(200, service.metrics.text(service.engine.get()));
+        net::HttpResponse::text(200, service.metrics.text(engines, service.kv.holds.size()));
     response.headers.set("Content-Type", std::string(metrics::Registry::kContentType));
     return response;
 }

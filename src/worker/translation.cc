@@ -1,5 +1,6 @@
 #include "worker/translation.h"
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -34,7 +35,8 @@ port::FinishReason to_reason(engine::Output& output, const std::string& abort_re
             return {.type = port::FinishType::kAbort,
                     .matched = {},
                     .message = abort_reason.empty() ? "aborted" : abort_reason};
-        case engine::Finish::kFailed: break;
+        case engine::Finish::kFailed:
+        case engine::Finish::kHandedOver: break;
     }
     return {.type = port::FinishType::kError, .matched = {}, .message = std::move(output.message)};
 }
@@ -62,20 +64,25 @@ engine::Request to_engine(port::GenerateRequest request) {
             .top_logprobs = request.top_logprobs_num,
             .logprob_start = request.logprob_start_len,
             .priority = request.priority,
-            .salt = std::move(request.salt)};
+            .salt = std::move(request.salt),
+            .hand_over = request.phase == port::Phase::kPrefill};
 }
 
 port::GenerateFrame to_frame(std::string rid, engine::Output output,
-                             const std::string& abort_reason) {
+                             const std::string& abort_reason, std::size_t pulled_tokens) {
     port::GenerateFrame frame;
     frame.rid = std::move(rid);
-    if (output.finish) frame.finish_reason = to_reason(output, abort_reason);
+    const bool ends = output.finish && *output.finish != engine::Finish::kHandedOver;
+    if (ends) frame.finish_reason = to_reason(output, abort_reason);
     frame.output_ids = std::move(output.tokens);
     frame.output_logprobs = to_port(output.logprobs);
     frame.input_logprobs = to_port(output.input_logprobs);
     frame.prompt_tokens = output.prompt_tokens;
     frame.cached_tokens = output.cached_tokens;
-    if (output.cached_tokens > 0) frame.cached_tokens_by_source["pool"] = output.cached_tokens;
+    const std::uint64_t pulled = std::min<std::uint64_t>(pulled_tokens, output.cached_tokens);
+    if (pulled > 0) frame.cached_tokens_by_source["peer"] = pulled;
+    if (output.cached_tokens > pulled)
+        frame.cached_tokens_by_source["pool"] = output.cached_tokens - pulled;
     frame.completion_tokens = output.completion_tokens;
     frame.computed_tokens = output.computed_tokens;
     frame.drafted = output.drafted;
@@ -112,7 +119,14 @@ std::uint64_t block_bytes(const engine::Engine& engine) {
            (std::uint64_t{p.kv_rank} + p.rope) * sizeof(float);
 }
 
-port::ServerInfo describe(const engine::Engine& engine, port::ServerInfo about) {
+Sha256Digest version_digest(const port::ServerInfo& about) {
+    Sha256 hash;
+    for (const std::string* text : {&about.version, &about.commit, &about.build_flags})
+        hash.update_u64(text->size()).update(*text);
+    return hash.finish();
+}
+
+port::ServerInfo describe(const engine::Engine& engine, port::ServerInfo about, std::size_t ranks) {
     const engine::Model& model = engine.model();
     const engine::EngineOptions& options = engine.options();
     const engine::EngineStats stats = engine.stats();
@@ -131,14 +145,17 @@ port::ServerInfo describe(const engine::Engine& engine, port::ServerInfo about) 
                             .dtype = root.dtype}};
     about.block_tokens = engine::Engine::kBlockTokens;
     about.context_length = engine.context_tokens();
+    // What one request, or the tokens of one rank's requests, can have.
     about.pool_tokens = stats.blocks * engine::Engine::kBlockTokens;
     about.max_running = static_cast<std::uint32_t>(options.running_max);
     about.max_waiting = static_cast<std::uint32_t>(options.waiting_max);
     about.vocabulary = model.parameters().vocabulary;
-    about.dp_ranks = 1;
+    about.dp_ranks = static_cast<std::uint32_t>(ranks);
+    if (ranks > 1) about.topology = "dp=" + std::to_string(ranks);
     about.threads = engine.threads().to_string();
-    about.device_memory_bytes =
-        model.weight_bytes() + (stats.blocks_held + stats.blocks_kept) * block_bytes(engine);
+    about.device_memory_bytes = model.weight_bytes() + ranks *
+                                                           (stats.blocks_held + stats.blocks_kept) *
+                                                           block_bytes(engine);
     return about;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "engine/engine.h"
 #include "engine/request.h"
 #include "port/generate.h"
@@ -15,9 +16,11 @@ namespace sluice::worker {
 
 [[nodiscard]] engine::Request to_engine(port::GenerateRequest request);
 
-/// `abort_reason` is what the client is told if the output ends with an abort.
+/// `abort_reason` is what the client is told if the output ends with an abort. Of the cached tokens,
+/// up to `pulled_tokens` came from other workers.
 [[nodiscard]] port::GenerateFrame to_frame(std::string rid, engine::Output output,
-                                           const std::string& abort_reason);
+                                           const std::string& abort_reason,
+                                           std::size_t pulled_tokens);
 
 /// A refusal of Engine::submit as the client sees it, places as they are on the wire.
 struct Refusal {
@@ -26,8 +29,12 @@ struct Refusal {
 };
 [[nodiscard]] Refusal to_refusal(const Error& error);
 
-/// `about` with everything filled in that the engine knows of itself.
-[[nodiscard]] port::ServerInfo describe(const engine::Engine& engine, port::ServerInfo about);
+/// `about` with everything filled in that the engine knows of itself; `ranks` are like it.
+[[nodiscard]] port::ServerInfo describe(const engine::Engine& engine, port::ServerInfo about,
+                                        std::size_t ranks);
+
+/// Digest of what a worker is made of: who computed a block.
+[[nodiscard]] Sha256Digest version_digest(const port::ServerInfo& about);
 
 /// Bytes of KV that one block of the pool holds, all layers together.
 [[nodiscard]] std::uint64_t block_bytes(const engine::Engine& engine);

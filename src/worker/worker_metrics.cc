@@ -1,6 +1,7 @@
 #include "worker/worker_metrics.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include "worker/translation.h"
@@ -22,10 +23,10 @@ WorkerMetrics::WorkerMetrics()
                                 "Tokens computed, by the phase of their request", {"phase"})),
       prefill_tokens_(tokens_.with({"prefill"})),
       decode_tokens_(tokens_.with({"decode"})),
-      cached_tokens_(registry_
-                         .counter("sluice_engine_cached_tokens_total",
-                                  "Prompt tokens that were not computed", {"source"})
-                         .with({"pool"})),
+      cached_(registry_.counter("sluice_engine_cached_tokens_total",
+                                "Prompt tokens that were not computed", {"source"})),
+      cached_tokens_(cached_.with({"pool"})),
+      pulled_tokens_(cached_.with({"peer"})),
       preemptions_(registry_
                        .counter("sluice_engine_preemptions_total",
                                 "Requests that gave their blocks up for others")
@@ -46,15 +47,26 @@ WorkerMetrics::WorkerMetrics()
                         .with({})),
       kv_bytes_(
           registry_.gauge("sluice_kv_bytes", "KV blocks held or kept", {"tier"}).with({"pool"})),
-      kv_hits_(
-          registry_.counter("sluice_kv_hits_total", "Blocks of prompts that were found", {"tier"})
-              .with({"pool"})),
+      kv_found_(
+          registry_.counter("sluice_kv_hits_total", "Blocks of prompts that were found", {"tier"})),
+      kv_hits_(kv_found_.with({"pool"})),
+      kv_pulled_(kv_found_.with({"peer"})),
       kv_misses_(
           registry_
               .counter("sluice_kv_misses_total", "Blocks of prompts that were not found", {"tier"})
               .with({"pool"})),
       kv_evictions_(registry_.counter("sluice_kv_evictions_total", "Blocks given up", {"cause"})
-                        .with({"space"})) {}
+                        .with({"space"})),
+      kv_corrupt_(registry_
+                      .counter("sluice_kv_corrupt_total",
+                               "Blocks that came from others and failed their checks")
+                      .with({})),
+      kv_holds_(
+          registry_.gauge("sluice_kv_holds", "Prefilled sequences whose blocks wait to be fetched")
+              .with({})),
+      kv_hold_ends_(registry_.counter("sluice_kv_holds_ended_total",
+                                      "Prefilled sequences that wait no longer, by why", {"why"})) {
+}
 
 void WorkerMetrics::on_step(const engine::StepReport& step) {
     prefill_tokens_.add(static_cast<double>(step.prefill_tokens));
@@ -75,19 +87,47 @@ void WorkerMetrics::on_admitted(std::uint64_t prompt_tokens, std::uint64_t cache
     kv_misses_.add(static_cast<double>(asked - hits));
 }
 
-void WorkerMetrics::read(const engine::Engine& engine) {
-    const engine::EngineStats now = engine.stats();
+void WorkerMetrics::on_pulled(const KvFetch::Fetched& fetched) {
+    pulled_ += fetched.pulled_tokens;
+    pulled_tokens_.add(static_cast<double>(fetched.pulled_tokens));
+    kv_pulled_.add(static_cast<double>(fetched.pulled_blocks));
+    kv_corrupt_.add(static_cast<double>(fetched.corrupt_blocks));
+}
+
+void WorkerMetrics::on_hold_end(KvHolds::End how) {
+    constexpr auto kNames = std::to_array<std::string_view>({"released", "time", "stop"});
+    kv_hold_ends_.with({kNames[static_cast<std::size_t>(how)]}).add(1);
+}
+
+void WorkerMetrics::read(std::span<const engine::Engine* const> engines) {
+    engine::EngineStats now;
+    std::size_t blocks = 0;
+    for (const engine::Engine* engine : engines) {
+        const engine::EngineStats each = engine->stats();
+        now.running += each.running;
+        now.waiting += each.waiting;
+        now.cached_tokens += each.cached_tokens;
+        now.preemptions += each.preemptions;
+        now.evictions += each.evictions;
+        blocks += each.blocks_held + each.blocks_kept;
+    }
     running_.set(static_cast<double>(now.running));
     waiting_.set(static_cast<double>(now.waiting));
-    kv_bytes_.set(static_cast<double>((now.blocks_held + now.blocks_kept) * block_bytes(engine)));
-    raise(cached_tokens_, now.cached_tokens, last_.cached_tokens);
+    if (!engines.empty())
+        kv_bytes_.set(static_cast<double>(blocks * block_bytes(*engines.front())));
+    // A request that was pulled for may wait still: then its tokens come off later.
+    const std::uint64_t cached = now.cached_tokens - last_.cached_tokens;
+    const std::uint64_t own = cached - std::min(cached, pulled_);
+    pulled_ -= cached - own;
+    cached_tokens_.add(static_cast<double>(own));
     raise(preemptions_, now.preemptions, last_.preemptions);
     raise(kv_evictions_, now.evictions, last_.evictions);
     last_ = now;
 }
 
-std::string WorkerMetrics::text(const engine::Engine* engine) {
-    if (engine != nullptr) read(*engine);
+std::string WorkerMetrics::text(std::span<const engine::Engine* const> engines, std::size_t holds) {
+    read(engines);
+    kv_holds_.set(static_cast<double>(holds));
     return registry_.text();
 }
 

@@ -4,10 +4,13 @@
 // read when somebody asks.
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "base/metrics.h"
 #include "engine/engine.h"
+#include "worker/kv_fetch.h"
+#include "worker/kv_holds.h"
 
 namespace sluice::worker {
 
@@ -21,11 +24,17 @@ public:
     /// A request got its place in the pool, with `cached_tokens` of its prompt found there.
     void on_admitted(std::uint64_t prompt_tokens, std::uint64_t cached_tokens);
 
-    /// Everything as text; `engine` is null while the model is loading. The loop's thread.
-    [[nodiscard]] std::string text(const engine::Engine* engine);
+    /// Blocks came from other workers, or were damaged on the way.
+    void on_pulled(const KvFetch::Fetched& fetched);
+    void on_hold_end(KvHolds::End how);
+
+    /// Everything as text; there is no engine while the model is loading, and `holds` are the sequences
+    /// that wait to be fetched. The loop's thread.
+    [[nodiscard]] std::string text(std::span<const engine::Engine* const> engines,
+                                   std::size_t holds);
 
 private:
-    void read(const engine::Engine& engine);
+    void read(std::span<const engine::Engine* const> engines);
 
     metrics::Registry registry_;
     metrics::Gauge running_;
@@ -33,7 +42,9 @@ private:
     metrics::Family<metrics::Counter> tokens_;
     metrics::Counter prefill_tokens_;
     metrics::Counter decode_tokens_;
+    metrics::Family<metrics::Counter> cached_;
     metrics::Counter cached_tokens_;
+    metrics::Counter pulled_tokens_;
     metrics::Counter preemptions_;
     metrics::Family<metrics::Counter> drafts_;
     metrics::Counter drafts_accepted_;
@@ -43,9 +54,15 @@ private:
     metrics::Counter mtp_rejected_;
     metrics::Histogram step_seconds_;
     metrics::Gauge kv_bytes_;
+    metrics::Family<metrics::Counter> kv_found_;
     metrics::Counter kv_hits_;
+    metrics::Counter kv_pulled_;
     metrics::Counter kv_misses_;
     metrics::Counter kv_evictions_;
+    metrics::Counter kv_corrupt_;
+    metrics::Gauge kv_holds_;
+    metrics::Family<metrics::Counter> kv_hold_ends_;
+    std::uint64_t pulled_ = 0;  ///< Tokens since the last read: the engines count them as cached.
     engine::EngineStats last_;  ///< What the counters read from the engine stand at.
 };
 

@@ -11,6 +11,8 @@
 #include "worker/abort_handler.h"
 #include "worker/answers.h"
 #include "worker/generate_handler.h"
+#include "worker/kv_event_handler.h"
+#include "worker/kv_handlers.h"
 #include "worker/status_handlers.h"
 #include "worker/translation.h"
 
@@ -25,19 +27,31 @@ constexpr std::chrono::milliseconds kFlushLook{5};
 
 using Answer = net::HttpResponse (*)(Service&, const net::HttpRequest&);
 
-/// Every endpoint that answers at once. /generate is the one that does not.
+/// Every endpoint that answers at once.
 struct Route {
     std::string_view path;
     std::string_view method;
     Answer answer;
 };
-constexpr std::string_view kGenerate = "/generate";
 constexpr auto kRoutes = std::to_array<Route>({
     {"/abort_request", "POST", handle_abort},
+    {"/kv/release", "POST", handle_kv_release},
     {"/health", "GET", handle_health},
     {"/ready", "GET", handle_ready},
     {"/server_info", "GET", handle_server_info},
     {"/metrics", "GET", handle_metrics},
+});
+
+/// Those that take their time.
+struct SlowRoute {
+    std::string_view path;
+    std::string_view method;
+    void (*answer)(Service&, const std::shared_ptr<net::HttpExchange>&);
+};
+constexpr auto kSlowRoutes = std::to_array<SlowRoute>({
+    {"/generate", "POST", handle_generate},
+    {"/kv/pull", "POST", handle_kv_pull},
+    {"/kv_events", "GET", handle_kv_events},
 });
 
 net::HttpResponse wrong_method(const net::HttpRequest& request, std::string_view allowed) {
@@ -48,6 +62,26 @@ net::HttpResponse wrong_method(const net::HttpRequest& request, std::string_view
     return response;
 }
 
+/// Room for a few times as many events as a pool has blocks: who is further behind is better off with
+/// a snapshot.
+std::size_t events_kept(const engine::EngineOptions& options) {
+    const std::size_t blocks = options.pool_tokens / engine::Engine::kBlockTokens;
+    return std::clamp<std::size_t>(4 * blocks, 1'024, limits::kKvEventsKept);
+}
+
+Result<std::unique_ptr<Rank>> make_rank(net::EventLoop& loop,
+                                        const std::shared_ptr<const engine::Model>& model,
+                                        engine::EngineOptions options) {
+    auto rank = std::make_unique<Rank>();
+    rank->events = std::make_unique<KvEventLog>(events_kept(options));
+    options.block_observer = rank->events.get();
+    auto engine = engine::Engine::create(model, std::move(options));
+    if (!engine) return std::unexpected(engine.error());
+    rank->engine = std::move(*engine);
+    rank->feed = std::make_unique<KvEventFeed>(loop, *rank->engine, *rank->events);
+    return rank;
+}
+
 bool fits(std::string_view method, std::string_view allowed) {
     return method == allowed || (method == "HEAD" && allowed == "GET");
 }
@@ -55,15 +89,16 @@ bool fits(std::string_view method, std::string_view allowed) {
 }  // namespace
 
 WorkerServer::WorkerServer(net::EventLoop& loop, WorkerServerOptions& options)
-    : service_{.loop = loop, .about = std::move(options.about), .heartbeat = options.heartbeat} {}
+    : service_(loop, std::move(options.about), options.heartbeat, options.kv) {}
 
 Result<std::unique_ptr<WorkerServer>> WorkerServer::listen(net::EventLoop& loop,
                                                            WorkerServerOptions options) {
     options.http.error_body = http_error_answer;
-    // One frame may be as large as an event: only what is beyond that is a reader that stands still.
+    // A frame may be as large as an event, and a block larger: only what is beyond that is a reader
+    // that stands still. Frames and blocks are not written before most of the last one has left.
+    constexpr std::size_t kLargest = std::max(2 * limits::kSseEventBytes, limits::kKvBlockBytes);
     options.http.stream_backlog_bytes =
-        std::max(options.http.stream_backlog_bytes,
-                 2 * limits::kSseEventBytes + limits::kPortFrameBacklogBytes);
+        std::max(options.http.stream_backlog_bytes, kLargest + 2 * limits::kSseEventBytes);
     std::unique_ptr<WorkerServer> worker(new WorkerServer(loop, options));
     auto server = net::HttpServer::listen(
         loop, std::move(options.http),
@@ -76,24 +111,30 @@ Result<std::unique_ptr<WorkerServer>> WorkerServer::listen(net::EventLoop& loop,
 }
 
 WorkerServer::~WorkerServer() {
-    service_.on_generation_end = nullptr;
-    if (service_.engine) service_.engine->stop();
+    service_.on_work_end = nullptr;
+    for (const auto& rank : service_.ranks) rank->engine->stop();
     service_.generations.clear();
+    service_.kv.pulls.clear();
+    service_.kv.holds.clear();
     server_.reset();
 }
 
-Result<void> WorkerServer::serve(std::shared_ptr<const engine::Model> model,
-                                 engine::EngineOptions options) {
-    SLUICE_ASSERT(!service_.engine);
+Result<void> WorkerServer::serve(const std::shared_ptr<const engine::Model>& model,
+                                 engine::EngineOptions options, std::size_t ranks) {
+    SLUICE_ASSERT(service_.ranks.empty() && ranks > 0);
     options.on_step = [metrics = &service_.metrics,
                        also = std::move(options.on_step)](const engine::StepReport& step) {
         metrics->on_step(step);
         if (also) also(step);
     };
-    auto engine = engine::Engine::create(std::move(model), std::move(options));
-    if (!engine) return std::unexpected(engine.error());
-    service_.engine = std::move(*engine);
-    service_.engine->start();
+    std::vector<std::unique_ptr<Rank>> made;
+    for (std::size_t i = 0; i < ranks; ++i) {
+        auto rank = make_rank(service_.loop, model, options);
+        if (!rank) return std::unexpected(rank.error());
+        made.push_back(std::move(*rank));
+    }
+    service_.ranks = std::move(made);
+    for (const auto& rank : service_.ranks) rank->engine->start();
     if (service_.state == port::EngineState::kLoading) {
         service_.state = port::EngineState::kReady;
     }
@@ -101,14 +142,16 @@ Result<void> WorkerServer::serve(std::shared_ptr<const engine::Model> model,
 }
 
 port::ServerInfo WorkerServer::info() const {
-    return service_.engine ? describe(*service_.engine, service_.about) : service_.about;
+    if (service_.ranks.empty()) return service_.about;
+    return describe(*service_.ranks.front()->engine, service_.about, service_.ranks.size());
 }
 
 void WorkerServer::route(const std::shared_ptr<net::HttpExchange>& exchange) {
     const net::HttpRequest& request = exchange->request();
-    if (request.path == kGenerate) {
-        if (request.method == "POST") return handle_generate(service_, exchange);
-        return exchange->respond(wrong_method(request, "POST"));
+    const auto* const slow = std::ranges::find(kSlowRoutes, request.path, &SlowRoute::path);
+    if (slow != kSlowRoutes.end()) {
+        if (request.method == slow->method) return slow->answer(service_, exchange);
+        return exchange->respond(wrong_method(request, slow->method));
     }
     const auto* const route = std::ranges::find(kRoutes, request.path, &Route::path);
     if (route == kRoutes.end()) {
@@ -127,20 +170,22 @@ void WorkerServer::stop(std::chrono::milliseconds grace, std::function<void()> o
     service_.state = port::EngineState::kStopping;
     if (first) {
         on_stopped_ = std::move(on_stopped);
-        service_.on_generation_end = [this] { check_drained(); };
+        service_.on_work_end = [this] { check_drained(); };
     }
     grace_ = service_.loop.call_after(grace, [this] { abort_all(); });
     if (first) check_drained();
 }
 
 void WorkerServer::abort_all() {
-    for (const auto& [rid, generation] : service_.generations) {
-        generation->abort("the worker is stopping");
-    }
+    // Some end at once, and leave the table while it is gone through.
+    const auto all = service_.generations;
+    for (const auto& [rid, generation] : all) generation->abort("the worker is stopping");
+    service_.kv.holds.clear();
 }
 
 void WorkerServer::check_drained() {
-    if (!service_.generations.empty()) return;
+    if (!service_.idle()) return;
+    service_.on_work_end = nullptr;
     grace_.cancel();
     server_->stop_accepting();
     wait_for_answers(steady_clock::now() + kFlush);

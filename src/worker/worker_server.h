@@ -27,6 +27,7 @@ struct WorkerServerOptions {
     port::ServerInfo about;
     /// A stream is never silent for longer while the engine makes steps: the other side sees life.
     std::chrono::milliseconds heartbeat{2'000};
+    KvOptions kv;
 };
 
 class WorkerServer {
@@ -39,17 +40,22 @@ public:
     WorkerServer(const WorkerServer&) = delete;
     WorkerServer& operator=(const WorkerServer&) = delete;
 
-    /// Starts the engine; ready from now on. Once. The error is that of Engine::create.
-    [[nodiscard]] Result<void> serve(std::shared_ptr<const engine::Model> model,
-                                     engine::EngineOptions options);
+    /// Starts `ranks` engines over one model, each with a pool and threads of its own; ready from now
+    /// on. Once. The error is that of Engine::create.
+    [[nodiscard]] Result<void> serve(const std::shared_ptr<const engine::Model>& model,
+                                     engine::EngineOptions options, std::size_t ranks = 1);
 
-    /// Requests that run after `grace` are aborted. Calls `on_stopped` once all answers are out.
+    /// Requests that run, and blocks that wait to be fetched, after `grace` are given up. Calls `on_stopped` once all answers are out.
     /// Called again, only the grace period changes.
     void stop(std::chrono::milliseconds grace, std::function<void()> on_stopped);
 
     [[nodiscard]] std::uint16_t port() const { return server_->port(); }
     /// Null until `serve`.
-    [[nodiscard]] const engine::Engine* engine() const { return service_.engine.get(); }
+    [[nodiscard]] const engine::Engine* engine(std::size_t rank = 0) const {
+        return rank < service_.ranks.size() ? service_.ranks[rank]->engine.get() : nullptr;
+    }
+    /// Prefilled sequences that wait to be fetched.
+    [[nodiscard]] std::size_t holds() const { return service_.kv.holds.size(); }
     [[nodiscard]] port::ServerInfo info() const;
 
 private:

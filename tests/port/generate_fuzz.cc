@@ -8,6 +8,7 @@
 #include "port/abort.h"
 #include "port/generate.h"
 #include "port/kv_events.h"
+#include "port/kv_pull.h"
 #include "port/load_report.h"
 #include "port/server_info.h"
 
@@ -32,5 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(sluice::port::parse_abort_request, text);
     check(sluice::port::parse_kv_event_page, text);
     check(sluice::port::parse_load_report, text);
+    check(sluice::port::parse_kv_pull_request, text);
+    check(sluice::port::parse_kv_release_request, text);
     return 0;
 }

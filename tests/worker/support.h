@@ -88,13 +88,15 @@ public:
     struct Setup {
         engine::EngineOptions engine{.pool_tokens = 65'536};
         milliseconds heartbeat = std::chrono::hours(1);
+        KvOptions kv{};
+        std::size_t ranks = 1;
     };
 
     TestWorker() : TestWorker(Setup{}) {}
     explicit TestWorker(Setup setup) : TestWorker(setup, nullptr) {
         loop_.call([&] {
             setup.engine.on_step = [this](const engine::StepReport&) { gate.pass(); };
-            EXPECT_TRUE(server_->serve(tiny_model(), setup.engine).has_value());
+            EXPECT_TRUE(server_->serve(tiny_model(), setup.engine, setup.ranks).has_value());
         });
     }
     /// Listens, but never gets its model.
@@ -117,12 +119,24 @@ public:
     [[nodiscard]] engine::EngineStats stats() {
         return loop_.call([&] { return server_->engine()->stats(); });
     }
-    /// Waits until no request holds anything; false if that does not come about.
+    /// Sequences that wait to be fetched.
+    [[nodiscard]] std::size_t holds() {
+        return loop_.call([&] { return server_->holds(); });
+    }
+    [[nodiscard]] bool idle() {
+        return loop_.call([&] {
+            for (std::size_t rank = 0; server_->engine(rank) != nullptr; ++rank) {
+                const engine::EngineStats now = server_->engine(rank)->stats();
+                if (now.running + now.waiting + now.blocks_held > 0) return false;
+            }
+            return server_->holds() == 0;
+        });
+    }
+    /// Waits until no request and no hold has anything; false if that does not come about.
     [[nodiscard]] bool wait_until_idle() {
         const auto end = std::chrono::steady_clock::now() + kPatience;
         while (std::chrono::steady_clock::now() < end) {
-            const engine::EngineStats now = stats();
-            if (now.running == 0 && now.waiting == 0 && now.blocks_held == 0) return true;
+            if (idle()) return true;
             std::this_thread::yield();
         }
         return false;
@@ -144,7 +158,8 @@ private:
             auto server = WorkerServer::listen(loop_.loop(),
                                                {.http = {},
                                                 .about = {.tokenizer_digest = "t", .version = "v"},
-                                                .heartbeat = setup.heartbeat});
+                                                .heartbeat = setup.heartbeat,
+                                                .kv = setup.kv});
             EXPECT_TRUE(server.has_value());
             server_ = std::move(*server);
             return server_->port();
