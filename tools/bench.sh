@@ -2,10 +2,11 @@
 # Every benchmark, each beside its peer or its limit in the same run. Let nothing else run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tools/build.sh release sluice gateway_upstream gateway_load
+tools/build.sh release sluice gateway_upstream gateway_load routing
 python3 bench/engine.py
 python3 bench/server.py
 python3 bench/mixed.py
 python3 bench/bandwidth.py
 python3 bench/gateway.py
 python3 bench/busy.py
+build/bench/routing

@@ -228,14 +228,16 @@ void Generation::seek() {
 bool Generation::take_turn() {
     if (!progress_.after_loss() || progress_.wanted() == routing::LegPhase::kDecode) return true;
     if (turn_.active()) return true;
-    auto turn = services_.resumes.ask(*this, *pool_, runner_->load().prefill_tokens);
+    auto turn = services_.resumes.ask(*this, *pool_, runner_->demand().tokens);
     if (turn) turn_ = std::move(*turn);
     return turn.has_value();
 }
 
 void Generation::pick() {
     if (!take_turn()) return advance(dispatch::Paced{});
-    auto assignment = pool_->pick(runner_->load(), progress_.tried());
+    routing::Demand demand = runner_->demand();
+    demand.phase = progress_.wanted();
+    auto assignment = pool_->pick(demand, progress_.tried());
     if (!assignment) {
         services_.resumes.end(turn_);
         return advance(dispatch::NoWorker{assignment.error()});
@@ -268,7 +270,8 @@ void Generation::blame() {
     legs_.back().fault = last_error_;
     log::warn("request {} leaves worker {}: it shows no sign of life", request_.request_id,
               assignment_.url);
-    pool_->report_fault(assignment_.lease.worker(), LegFault::kStalled);
+    pool_->report_fault(assignment_.lease.worker(), LegFault::kStalled,
+                        progress_.marks().arrival + legs_.back().began);
 }
 
 void Generation::end_leg() {
@@ -332,6 +335,7 @@ void Generation::on_answer_begun() { advance(dispatch::AnswerBegun{}); }
 
 void Generation::on_tokens(std::uint32_t tokens) {
     const auto now = steady_clock::now();
+    if (legs_.back().tokens == 0) on_leg_first_token(now);
     legs_.back().tokens += tokens;
     if (const auto last = progress_.marks().last_token) {
         gaps_.add(now - *last, tokens);
@@ -339,10 +343,6 @@ void Generation::on_tokens(std::uint32_t tokens) {
         for (std::uint32_t i = 0; i < tokens; ++i) meter_->tbt.observe(gap);
     } else {
         meter_->ttft.observe(std::chrono::duration<double>(since_arrival(now)).count());
-        // The prompt is computed; what counts against the worker now is what it keeps.
-        routing::Load load = assignment_.lease.load();
-        load.prefill_tokens = 0;
-        assignment_.lease.update(load);
     }
     services_.resumes.end(turn_);
     advance(dispatch::TokensCame{tokens});
@@ -355,6 +355,13 @@ void Generation::on_handed_over() {
     advance(dispatch::HandedOver{});
 }
 
+void Generation::on_leg_first_token(dispatch::Time now) {
+    const std::chrono::duration<double> took = since_arrival(now) - legs_.back().began;
+    pool_->report_first_token(assignment_.lease.worker(), assignment_.work, took.count());
+    // The prompt is computed; what counts against the worker now is what it keeps.
+    assignment_.lease.prefill_left(0);
+}
+
 void Generation::on_answered() {
     pool_->report_success(assignment_.lease.worker());
     advance(dispatch::LegEnded{});
@@ -363,7 +370,8 @@ void Generation::on_answered() {
 void Generation::on_leg_failed(LegFault fault, const Error& error) {
     last_error_ = error.message();
     legs_.back().fault = last_error_;
-    pool_->report_fault(assignment_.lease.worker(), fault);
+    pool_->report_fault(assignment_.lease.worker(), fault,
+                        progress_.marks().arrival + legs_.back().began);
     if (fault == LegFault::kBlocksLost) {
         log::info("request {} goes back to prefill: {}", request_.request_id, last_error_);
     } else if (fault != LegFault::kRefused && fault != LegFault::kFull) {

@@ -116,6 +116,7 @@ private:
 
     void on_answer_begun() override;
     void on_tokens(std::uint32_t tokens) override;
+    void on_leg_first_token(dispatch::Time now);
     void on_progress() override;
     void on_handed_over() override;
     void on_answered() override;

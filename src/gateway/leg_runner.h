@@ -64,8 +64,8 @@ public:
 
     virtual ~LegRunner() = default;
 
-    /// What the request puts on a worker.
-    [[nodiscard]] virtual routing::Load load() const = 0;
+    /// What the request asks of a worker; its pool is the caller's to say.
+    [[nodiscard]] virtual routing::Demand demand() const = 0;
 
     /// Starts a leg, or goes on after the tokens that came.
     [[nodiscard]] virtual std::expected<void, NoStart> start(const Assignment& assignment) = 0;

@@ -23,10 +23,7 @@ LogprobScorer::LogprobScorer(net::EventLoop& loop, net::HttpClient& client, Pool
 }
 
 void LogprobScorer::start(Side& side, Pool& pool, port::GenerateRequest request) {
-    const routing::Load load{.requests = 1,
-                             .prefill_tokens = request.input_ids.size(),
-                             .kv_tokens = request.input_ids.size()};
-    auto assignment = pool.pick(load, {});
+    auto assignment = pool.pick({.tokens = request.input_ids.size()}, {});
     if (!assignment) return end(side);
     side.assignment = std::move(*assignment);
     request.rid = draw_rid();

@@ -8,6 +8,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/leg_result.h"
 #include "gateway/native_runner.h"
 
 namespace sluice::gateway {
@@ -22,6 +23,15 @@ constexpr std::chrono::milliseconds kPauseOfEach{2};
 
 /// Bodies above this are prepared beside the event loop: encoding them takes milliseconds.
 constexpr std::size_t kInlineBodyBytes = 16 * 1024;
+
+routing::Costs costs_of(const port::ServerInfo& info) {
+    routing::Costs costs{.kv_tokens = info.pool_tokens, .block_tokens = info.block_tokens};
+    for (const port::KvComponent& each : info.kv_components) {
+        costs.replay = std::max(costs.replay, each.replay);
+        costs.min_hit = std::max(costs.min_hit, each.min_hit);
+    }
+    return costs;
+}
 
 }  // namespace
 
@@ -82,28 +92,60 @@ std::unique_ptr<LegRunner> NativePool::make_runner(const InboundRequest& request
         request, std::move(prepared), observer);
 }
 
-std::expected<Assignment, routing::NoPick> NativePool::pick(const routing::Load& load,
+std::expected<Assignment, routing::NoPick> NativePool::pick(routing::Demand demand,
                                                             const routing::Tried& tried) {
-    auto lease = registry_.pick(index_, load, tried);
-    if (!lease) return std::unexpected(lease.error());
-    const Worker& worker = *workers_.at(lease->worker());
+    const auto now = std::chrono::steady_clock::now();
+    demand.pool = index_;
+    demand.phase = leg_for(demand.phase, now);
+    auto pick = registry_.pick(demand, tried, now);
+    if (!pick) return std::unexpected(pick.error());
+    const Worker& worker = *workers_.at(pick->lease.worker());
     return Assignment{.pool = this,
                       .url = worker.entry.url,
                       .worker = worker.name,
                       .info = worker.info,
-                      .lease = std::move(*lease)};
+                      .lease = std::move(pick->lease),
+                      .leg = demand.phase,
+                      .work = pick->work};
 }
 
-void NativePool::report_fault(routing::WorkerIndex index, dispatch::LegFault fault) {
+/// There is a hand-over only where somebody is there for either side of it.
+routing::LegPhase NativePool::leg_for(routing::LegPhase wanted, routing::Time now) const {
+    using routing::LegPhase;
+    if (wanted == LegPhase::kDecode) return wanted;
+    const bool split = wanted == LegPhase::kPrefill &&
+                       registry_.serves(index_, LegPhase::kPrefill, now) &&
+                       registry_.serves(index_, LegPhase::kDecode, now);
+    return split ? wanted : LegPhase::kFull;
+}
+
+void NativePool::report_success(routing::WorkerIndex worker) {
+    const auto now = std::chrono::steady_clock::now();
+    registry_.on_result(worker, routing::LegResult::kSuccess, now, now);
+}
+
+void NativePool::report_first_token(routing::WorkerIndex worker, double work, double seconds) {
+    registry_.on_first_token(worker, work, seconds);
+}
+
+void NativePool::report_fault(routing::WorkerIndex index, dispatch::LegFault fault,
+                              dispatch::Time began) {
+    const auto now = std::chrono::steady_clock::now();
+    registry_.on_result(index, leg_result(fault), began, now);
     using dispatch::LegFault;
     if (fault == LegFault::kFull || fault == LegFault::kRefused || fault == LegFault::kBlocksLost)
         return;
-    Worker& worker = *workers_.at(index);
     if (registry_.ready(index))
-        log::warn("worker {} failed a request; asking whether it lives", worker.entry.url);
-    registry_.set_ready(index, false);
-    worker.pause = std::chrono::milliseconds(0);
-    probe(worker);
+        log::warn("worker {} failed a request; asking whether it lives",
+                  workers_.at(index)->entry.url);
+    // What shares its process, or its power, may be gone with it.
+    for (const routing::WorkerIndex each : registry_.failure_group(index)) {
+        const auto found = workers_.find(each);
+        if (found == workers_.end()) continue;  // Another pool's.
+        registry_.set_ready(each, false, now);
+        found->second->pause = std::chrono::milliseconds(0);
+        probe(*found->second);
+    }
 }
 
 // ---- Who is there ---------------------------------------------------------------------------------
@@ -134,7 +176,7 @@ Result<std::string> NativePool::add(const discovery::WorkerEntry& entry) {
         if (started_ && !known->asked) probe(*known);
         return known->name;
     }
-    const auto index = registry_.add({.pool = index_});
+    const auto index = registry_.add({.pool = index_, .phase = entry.phase});
     if (!index) return std::unexpected(index.error());
     auto worker = std::make_unique<Worker>();
     worker->name = next_name(entry.phase);
@@ -247,11 +289,20 @@ void NativePool::probe_later(Worker& worker) {
 void NativePool::on_load(Worker& worker, const Result<port::LoadReport>& load) {
     worker.reachable = load.has_value();
     if (!load) return not_ready(worker, load.error().message());
-    const bool same_process = worker.load && load->pid == worker.load->pid;
-    worker.load = *load;
     worker.reported = std::chrono::steady_clock::now();
+    const bool same_process = worker.load && load->pid == worker.load->pid;
+    if (worker.load && !same_process) registry_.on_restart(worker.index, worker.reported);
+    worker.load = *load;
+    registry_.report(worker.index,
+                     {.requests = load->running + load->waiting, .kv_share = load->kv_used_share},
+                     worker.reported);
     if (load->state != port::EngineState::kReady) return not_ready(worker, "it is not ready");
-    if (registry_.ready(worker.index) && same_process) return probe_later(worker);
+    if (registry_.ready(worker.index) && same_process) {
+        // Its breaker may have kept it out, and does so no more.
+        const bool takes = registry_.takes_requests(worker.index, worker.reported);
+        if (std::exchange(worker.kept_out, !takes) && takes) events_.on_ready();
+        return probe_later(worker);
+    }
     // It may be another process than the one before, and even another model.
     worker.probe = adapters::WorkerProbe::info(
         client_, worker.entry.url,
@@ -261,10 +312,14 @@ void NativePool::on_load(Worker& worker, const Result<port::LoadReport>& load) {
 void NativePool::on_info(Worker& worker, Result<port::ServerInfo> info) {
     if (!info) return not_ready(worker, info.error().message());
     worker.info = std::make_shared<const port::ServerInfo>(std::move(*info));
+    const auto now = std::chrono::steady_clock::now();
+    if (!registry_.set_identity(worker.index, worker.info->fingerprint, now))
+        return not_ready(worker, "it serves another model than its pool");
     worker.pause = kReadyPause;
     worker.reason.clear();
     registry_.set_failure_group(worker.index, worker.info->failure_group);
-    registry_.set_ready(worker.index, true);
+    registry_.set_costs(worker.index, costs_of(*worker.info));
+    registry_.set_ready(worker.index, true, now);
     log::info("worker {} is ready: {} {}", worker.entry.url, worker.info->model,
               worker.info->fingerprint.substr(0, 12));
     probe_later(worker);
@@ -274,7 +329,7 @@ void NativePool::on_info(Worker& worker, Result<port::ServerInfo> info) {
 void NativePool::not_ready(Worker& worker, const std::string& reason) {
     if (registry_.ready(worker.index)) log::warn("worker {} is gone: {}", worker.entry.url, reason);
     worker.reason = reason;
-    registry_.set_ready(worker.index, false);
+    registry_.set_ready(worker.index, false, std::chrono::steady_clock::now());
     worker.pause = std::clamp(worker.pause * 2, kFirstPause, kLongestPause);
     probe_later(worker);
 }

@@ -60,9 +60,11 @@ public:
         const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
         LegObserver& observer) override;
     [[nodiscard]] std::expected<Assignment, routing::NoPick> pick(
-        const routing::Load& load, const routing::Tried& tried) override;
-    void report_success(routing::WorkerIndex) override {}
-    void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault) override;
+        routing::Demand demand, const routing::Tried& tried) override;
+    void report_success(routing::WorkerIndex worker) override;
+    void report_first_token(routing::WorkerIndex worker, double work, double seconds) override;
+    void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault,
+                      dispatch::Time began) override;
     [[nodiscard]] std::vector<WorkerView> workers() const override;
 
     /// A worker that is there now, or still: it is asked at once, and one that was going stays. Its
@@ -92,10 +94,12 @@ private:
         bool leaves = false;                   ///< Removed.
         std::string reason{};                  ///< Why it is not ready.
         bool reachable = false;                ///< The last probe was answered.
+        bool kept_out = false;                 ///< By its breaker, when it was last looked at.
         std::optional<port::LoadReport> load;  ///< The last one.
         std::chrono::steady_clock::time_point reported;
     };
 
+    [[nodiscard]] routing::LegPhase leg_for(routing::LegPhase wanted, routing::Time now) const;
     [[nodiscard]] std::string next_name(routing::LegPhase phase);
     [[nodiscard]] Worker* find(const discovery::WorkerEntry& entry);
     [[nodiscard]] const Worker* find(std::string_view name) const;

@@ -68,12 +68,9 @@ NativeRunner::NativeRunner(const Services& services, const InboundRequest& reque
 
 NativeRunner::~NativeRunner() { stop(); }
 
-routing::Load NativeRunner::load() const {
-    const std::uint64_t prompt = prepared_->prompt.size();
+routing::Demand NativeRunner::demand() const {
     // The prompt of an answer that goes on must be computed again.
-    return {.requests = 1,
-            .prefill_tokens = prompt + pump_.journal().size(),
-            .kv_tokens = prompt + pump_.journal().size()};
+    return {.tokens = prepared_->prompt.size() + pump_.journal().size()};
 }
 
 net::HttpHeaders NativeRunner::answer_headers() const {

@@ -32,7 +32,7 @@ public:
                  std::shared_ptr<const PreparedRequest> prepared, LegObserver& observer);
     ~NativeRunner() override;
 
-    [[nodiscard]] routing::Load load() const override;
+    [[nodiscard]] routing::Demand demand() const override;
     [[nodiscard]] std::expected<void, NoStart> start(const Assignment& assignment) override;
     void stop() override;
     void release() override;

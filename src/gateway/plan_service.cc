@@ -130,7 +130,8 @@ std::vector<traffic::PoolFacts> PlanService::facts() const {
     std::vector<traffic::PoolFacts> facts;
     for (const auto& pool : *pools_) {
         facts.push_back({.name = pool->name(),
-                         .ready_workers = pools_->registry().ready_in(pool->index()),
+                         .ready_workers = pools_->registry().ready_in(
+                             pool->index(), std::chrono::steady_clock::now()),
                          .capacity = places_of(*pool),
                          .running = pools_->registry().leases_in(pool->index())});
     }

@@ -37,6 +37,7 @@ struct Assignment {
     std::shared_ptr<const port::ServerInfo> info;
     routing::Lease lease;
     routing::LegPhase leg = routing::LegPhase::kFull;  ///< What it is to do.
+    double work = 0.0;                                 ///< routing::Pick::work
 };
 
 /// For `sluice ctl status`.
@@ -86,11 +87,14 @@ public:
         const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
         LegObserver& observer) = 0;
 
+    /// `demand` is for its own pool, whatever it says.
     [[nodiscard]] virtual std::expected<Assignment, routing::NoPick> pick(
-        const routing::Load& load, const routing::Tried& tried) = 0;
-    /// How a leg on this worker went, apart from what was the client's doing.
+        routing::Demand demand, const routing::Tried& tried) = 0;
+    /// How a leg on this worker, that began then, went, apart from what was the client's doing.
     virtual void report_success(routing::WorkerIndex worker) = 0;
-    virtual void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault) = 0;
+    virtual void report_first_token(routing::WorkerIndex, double /*work*/, double /*seconds*/) {}
+    virtual void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault,
+                              dispatch::Time began) = 0;
 
     [[nodiscard]] virtual std::vector<WorkerView> workers() const = 0;
 };

@@ -2,6 +2,7 @@
 
 // All pools of a gateway, and the registry of their workers.
 
+#include <chrono>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -35,7 +36,7 @@ public:
     [[nodiscard]] std::size_t size() const { return pools_.size(); }
 
     [[nodiscard]] bool any_ready(const Pool& pool) const {
-        return registry_.ready_in(pool.index()) > 0;
+        return registry_.ready_in(pool.index(), std::chrono::steady_clock::now()) > 0;
     }
 
 private:

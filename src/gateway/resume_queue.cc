@@ -1,6 +1,7 @@
 #include "gateway/resume_queue.h"
 
 #include <algorithm>
+#include <chrono>
 #include <set>
 #include <utility>
 
@@ -9,7 +10,8 @@
 namespace sluice::gateway {
 
 std::optional<ResumeQueue::Turn> ResumeQueue::admit(routing::PoolIndex pool, std::uint64_t tokens) {
-    return pacer_.admit(pool, tokens, pools_.registry().ready_in(pool));
+    return pacer_.admit(pool, tokens,
+                        pools_.registry().ready_in(pool, std::chrono::steady_clock::now()));
 }
 
 std::optional<ResumeQueue::Turn> ResumeQueue::ask(Generation& generation, Pool& pool,

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "gateway/leg_result.h"
 #include "gateway/upstream_runner.h"
 #include "net/url.h"
 
@@ -15,20 +16,12 @@ namespace {
 
 using dispatch::LegFault;
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 constexpr milliseconds kProbeTime{2'000};
 constexpr milliseconds kReadyPause{5'000};
 constexpr milliseconds kGonePause{250};
 constexpr milliseconds kLongestGonePause{5'000};
-
-/// Failures without a success that take an address out, and for how long.
-constexpr std::uint32_t kFailuresMax = 5;
-constexpr milliseconds kFirstRest{2'000};
-constexpr milliseconds kLongestRest{60'000};
-
-constexpr double kLeastWeight = 0.1;
-constexpr double kWeightLoss = 0.5;
-constexpr double kWeightGain = 1.25;
 
 }  // namespace
 
@@ -39,12 +32,10 @@ struct UpstreamPool::Address {
     std::shared_ptr<const port::ServerInfo> info;
     std::unique_ptr<net::HttpCall> probe;
     net::Timer next_probe;
+    net::Timer next_trial;     ///< Of one that its breaker keeps out.
     bool asks_health = false;  ///< It has no /models.
     bool answered = false;     ///< The last probe did well.
     milliseconds pause{0};
-    std::uint32_t failures = 0;  ///< Since the last success.
-    milliseconds rest{0};
-    std::chrono::steady_clock::time_point rests_until;
     std::string reason = "it was not asked yet";  ///< Why it is out.
 };
 
@@ -56,6 +47,8 @@ UpstreamPool::UpstreamPool(net::EventLoop& loop, net::HttpClient& client, PoolSe
       options_(std::move(options)),
       on_ready_(std::move(on_ready)),
       index_(pools.next_index()) {
+    // Nothing but the number of requests is known of them.
+    registry_.set_policy(index_, routing::Policy::kLeastLoaded);
     port::ServerInfo info;
     info.engine = options_.engine;
     info.model = options_.upstream_model.empty() ? options_.model : options_.upstream_model;
@@ -94,16 +87,19 @@ std::unique_ptr<LegRunner> UpstreamPool::make_runner(const InboundRequest& reque
     return std::make_unique<UpstreamRunner>(loop_, client_, options_, request, observer);
 }
 
-std::expected<Assignment, routing::NoPick> UpstreamPool::pick(const routing::Load& load,
+std::expected<Assignment, routing::NoPick> UpstreamPool::pick(routing::Demand demand,
                                                               const routing::Tried& tried) {
-    auto lease = registry_.pick(index_, load, tried);
-    if (!lease) return std::unexpected(lease.error());
-    const Address& address = at(lease->worker());
+    demand.pool = index_;
+    demand.phase = routing::LegPhase::kFull;
+    auto pick = registry_.pick(demand, tried, steady_clock::now());
+    if (!pick) return std::unexpected(pick.error());
+    const Address& address = at(pick->lease.worker());
     return Assignment{.pool = this,
                       .url = address.url,
                       .worker = address.url,
                       .info = address.info,
-                      .lease = std::move(*lease)};
+                      .lease = std::move(pick->lease),
+                      .work = pick->work};
 }
 
 std::optional<std::size_t> UpstreamPool::capacity() const {
@@ -114,7 +110,7 @@ std::optional<std::size_t> UpstreamPool::capacity() const {
 std::vector<WorkerView> UpstreamPool::workers() const {
     std::vector<WorkerView> views;
     for (const auto& address : addresses_) {
-        const bool ready = registry_.ready(address->index);
+        const bool ready = registry_.takes_requests(address->index, steady_clock::now());
         views.push_back({.name = fmt::format("{}-{}", options_.name, views.size()),
                          .url = address->url,
                          .state = ready ? "ready" : "lost",
@@ -129,40 +125,33 @@ std::vector<WorkerView> UpstreamPool::workers() const {
 // ---- Results --------------------------------------------------------------------------------------
 
 void UpstreamPool::report_success(routing::WorkerIndex worker) {
-    Address& address = at(worker);
-    address.failures = 0;
-    address.rest = milliseconds(0);
-    const double weight = registry_.weight(worker);
-    if (weight < 1.0) registry_.set_weight(worker, std::min(1.0, weight * kWeightGain));
+    const auto now = steady_clock::now();
+    registry_.on_result(worker, routing::LegResult::kSuccess, now, now);
 }
 
-void UpstreamPool::report_fault(routing::WorkerIndex worker, LegFault fault) {
+void UpstreamPool::report_fault(routing::WorkerIndex worker, LegFault fault, dispatch::Time began) {
     Address& address = at(worker);
-    switch (fault) {
-        case LegFault::kRefused:
-        case LegFault::kBlocksLost: return;
-        case LegFault::kFull:
-            registry_.set_weight(worker,
-                                 std::max(kLeastWeight, registry_.weight(worker) * kWeightLoss));
-            return;
-        case LegFault::kMisconfigured: return rest(address, "it refuses what is right");
-        case LegFault::kUnavailable:
-        case LegFault::kStalled:
-        case LegFault::kBroken:
-            if (++address.failures >= kFailuresMax)
-                return rest(address, "it failed several requests in a row");
-            // It may be gone altogether: that is known soon.
-            if (fault == LegFault::kUnavailable) probe(address);
-            return;
-    }
+    const auto now = steady_clock::now();
+    // How long such an engine may be silent is a guess: it takes several to call it dead.
+    const bool stalled = fault == LegFault::kStalled;
+    registry_.on_result(worker, stalled ? routing::LegResult::kFailed : leg_result(fault), began,
+                        now);
+    if (registry_.health(worker).breaker(now) == routing::Health::Breaker::kOpen)
+        return on_tripped(address, fault);
+    // It may be gone altogether: that is known soon.
+    if (fault == LegFault::kUnavailable) probe(address);
 }
 
-void UpstreamPool::rest(Address& address, std::string_view reason) {
-    address.rest = std::clamp(address.rest * 2, kFirstRest, kLongestRest);
-    address.rests_until = std::chrono::steady_clock::now() + address.rest;
-    address.failures = 0;
-    take_out(address, reason);
-    probe_later(address, address.rest);
+void UpstreamPool::on_tripped(Address& address, LegFault fault) {
+    const std::string_view reason = fault == LegFault::kMisconfigured
+                                        ? "it refuses what is right"
+                                        : "it failed several requests in a row";
+    if (address.reason != reason)
+        log::warn("upstream {} of pool {} is out: {}", address.url, options_.name, reason);
+    address.reason = reason;
+    // Who waits hears of it once it may be tried again.
+    const auto rest = registry_.health(address.index).open_until() - steady_clock::now();
+    address.next_trial = loop_.call_after(rest, [this] { on_ready_(); });
 }
 
 void UpstreamPool::take_out(Address& address, std::string_view reason) {
@@ -170,7 +159,7 @@ void UpstreamPool::take_out(Address& address, std::string_view reason) {
     if (registry_.ready(address.index) || address.reason != reason)
         log::warn("upstream {} of pool {} is out: {}", address.url, options_.name, reason);
     address.reason = reason;
-    registry_.set_ready(address.index, false);
+    registry_.set_ready(address.index, false, steady_clock::now());
 }
 
 // ---- Probes ---------------------------------------------------------------------------------------
@@ -213,12 +202,12 @@ void UpstreamPool::on_probe(Address& address, int status, const std::string& bro
     }
     address.pause = milliseconds(0);
     probe_later(address, kReadyPause);
-    if (std::chrono::steady_clock::now() >= address.rests_until) become_ready(address);
+    become_ready(address);
 }
 
 void UpstreamPool::become_ready(Address& address) {
     if (registry_.ready(address.index)) return;
-    registry_.set_ready(address.index, true);
+    registry_.set_ready(address.index, true, steady_clock::now());
     log::info("upstream {} of pool {} is ready", address.url, options_.name);
     on_ready_();
 }

@@ -3,10 +3,7 @@
 // A pass-through pool: OpenAI-compatible addresses that are given the client's own request.
 //
 // An address is ready while its /models (or, where there is none, /health) answers. It is taken out
-// by what it does with requests, too: at once if it refuses our key or does not know what we ask for,
-// and after several failures without a success between them; it comes back after a while, and for
-// longer each time. One that has no room (429, 503) gets a smaller share until it answers again.
-// A client's mistake never counts.
+// by what it does with requests, too, as routing/health.h has it.
 
 #include <chrono>
 #include <cstdint>
@@ -69,9 +66,10 @@ public:
         const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
         LegObserver& observer) override;
     [[nodiscard]] std::expected<Assignment, routing::NoPick> pick(
-        const routing::Load& load, const routing::Tried& tried) override;
+        routing::Demand demand, const routing::Tried& tried) override;
     void report_success(routing::WorkerIndex worker) override;
-    void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault) override;
+    void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault,
+                      dispatch::Time began) override;
     [[nodiscard]] std::vector<WorkerView> workers() const override;
     [[nodiscard]] std::optional<std::size_t> capacity() const override;
 
@@ -85,7 +83,7 @@ private:
     void on_probe(Address& address, int status, const std::string& broken);
     void become_ready(Address& address);
     void take_out(Address& address, std::string_view reason);
-    void rest(Address& address, std::string_view reason);
+    void on_tripped(Address& address, dispatch::LegFault fault);
 
     net::EventLoop& loop_;
     net::HttpClient& client_;

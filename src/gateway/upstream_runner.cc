@@ -68,10 +68,7 @@ UpstreamRunner::UpstreamRunner(net::EventLoop& loop, net::HttpClient& client,
         protocol::append_json_string(client_model_, asked);
 }
 
-routing::Load UpstreamRunner::load() const {
-    return {
-        .requests = 1, .prefill_tokens = report_.prompt_tokens, .kv_tokens = report_.prompt_tokens};
-}
+routing::Demand UpstreamRunner::demand() const { return {.tokens = report_.prompt_tokens}; }
 
 /// The client's own bytes, where they are: its exchange keeps them.
 std::vector<net::SharedText> UpstreamRunner::body_for_upstream() const {

@@ -1,100 +1,234 @@
 #include "routing/registry.h"
 
 #include <algorithm>
-#include <optional>
-#include <tuple>
+#include <chrono>
+#include <functional>
 #include <utility>
 
 #include "base/assert.h"
 
 namespace sluice::routing {
+namespace {
 
-void Tried::add(WorkerIndex worker) {
-    if (!has(worker)) workers.push_back(worker);
+/// A pool is what its first worker was for this long after the last of that kind was ready.
+constexpr Time::duration kIdentityMemory = std::chrono::seconds(60);
+/// Of what was known, this much is left of a worker's speed after another prompt...
+constexpr double kSpeedMemory = 0.9;
+/// ... and it counts as much as this work when there is no prompt yet.
+constexpr double kSpeedStartWork = 1'000.0;
+constexpr double kSlowestOfDefault = 1'000.0;
+/// The share of the last report in what is usual in a pool.
+constexpr double kUsualGain = 0.1;
+
+std::uint64_t name_hash(const std::string& name) {
+    return name.empty() ? 0 : std::hash<std::string>{}(name) | 1U;
 }
 
-bool Tried::has(WorkerIndex worker) const {
-    return std::ranges::find(workers, worker) != workers.end();
+}  // namespace
+
+Registry::Registry(WorkerIndex workers_max, const RegistryOptions& options)
+    : ledger_(workers_max),
+      workers_max_(workers_max),
+      options_(options),
+      drawn_(options.seed),
+      index_(workers_max, options.index_blocks),
+      matched_(workers_max) {}
+
+// ---- Workers --------------------------------------------------------------------------------------
+
+Registry::PoolState& Registry::pool(PoolIndex index) {
+    if (index >= pools_.size()) pools_.resize(index + std::size_t{1});
+    return pools_[index];
 }
 
-Registry::Registry(WorkerIndex workers_max) : ledger_(workers_max), workers_max_(workers_max) {}
+const Registry::PoolState* Registry::find_pool(PoolIndex index) const {
+    return index < pools_.size() ? &pools_[index] : nullptr;
+}
 
 Result<WorkerIndex> Registry::add(WorkerOptions options) {
-    if (!removed_.empty()) {
-        const WorkerIndex index = removed_.back();
-        removed_.pop_back();
-        workers_[index] = {.options = std::move(options), .picks = workers_[index].picks};
-        return index;
-    }
-    const auto index = static_cast<WorkerIndex>(workers_.size());
-    if (index >= workers_max_)
+    auto index = static_cast<WorkerIndex>(workers_.size());
+    const auto free = std::ranges::find_if(
+        removed_, [&](WorkerIndex each) { return ledger_.leases_of(each) == 0; });
+    if (free != removed_.end()) {
+        index = *free;
+        removed_.erase(free);
+        workers_[index] = {};
+    } else if (index < workers_max_) {
+        workers_.emplace_back();
+    } else {
         return std::unexpected(Error::out_of_range("worker", index, workers_max_));
-    workers_.push_back({.options = std::move(options)});
+    }
+    Worker& worker = workers_[index];
+    auto& members = pool(options.pool).members[static_cast<int>(options.phase)];
+    worker.place = static_cast<std::uint32_t>(members.size());
+    worker.group = name_hash(options.failure_group);
+    worker.options = std::move(options);
+    members.push_back(index);
+    set_costs(index, Costs(worker.options.costs));
     return index;
 }
 
-void Registry::remove(WorkerIndex worker) {
-    SLUICE_ASSERT(ledger_.load(worker).requests == 0);
-    workers_[worker].ready = false;
-    workers_[worker].removed = true;
-    removed_.push_back(worker);
+void Registry::drain(WorkerIndex worker, bool on) { workers_[worker].draining = on; }
+
+void Registry::remove(WorkerIndex index) {
+    Worker& worker = workers_[index];
+    if (std::exchange(worker.removed, true)) return;
+    worker.ready = false;
+    PoolState& pool = this->pool(worker.options.pool);
+    pool.picks_of_removed += std::exchange(worker.picks, 0);
+    auto& members = pool.members[static_cast<int>(worker.options.phase)];
+    members.erase(members.begin() + worker.place);
+    for (std::uint32_t place = worker.place; place < members.size(); ++place)
+        workers_[members[place]].place = place;
+    index_.cleared(index);
+    removed_.push_back(index);
 }
 
-void Registry::set_weight(WorkerIndex worker, double weight) {
-    SLUICE_ASSERT(weight > 0.0 && weight <= 1.0);
-    workers_[worker].weight = weight;
-}
-
-bool Registry::was_tried(WorkerIndex worker, const Tried& tried) const {
-    if (tried.has(worker)) return true;
-    const std::string& group = workers_[worker].options.failure_group;
-    return !group.empty() && std::ranges::any_of(tried.workers, [&](WorkerIndex each) {
-        return workers_[each].options.failure_group == group;
-    });
-}
-
-bool Registry::better(WorkerIndex left, WorkerIndex right) const {
-    const auto rank = [this](WorkerIndex index) {
-        const Worker& worker = workers_[index];
-        const Load& load = ledger_.load(index);
-        // One more request than now, so that a low weight shows on an idle worker, too.
-        return std::tuple((load.requests + 1.0) / worker.weight, load.prefill_tokens,
-                          worker.picked_at, index);
-    };
-    return rank(left) < rank(right);
-}
-
-std::expected<Lease, NoPick> Registry::pick(PoolIndex pool, const Load& load, const Tried& tried) {
-    std::optional<WorkerIndex> fresh;
-    std::optional<WorkerIndex> used;
-    NoPick why = NoPick::kNoneReady;
-    for (WorkerIndex index = 0; index < workers_.size(); ++index) {
-        const Worker& worker = workers_[index];
-        if (worker.options.pool != pool || !worker.ready || worker.draining) continue;
-        const bool avoided = was_tried(index, tried);
-        const bool excluded = avoided && tried.rule == Tried::Rule::kExclude;
-        const bool full =
-            worker.options.capacity != 0 && ledger_.load(index).requests >= worker.options.capacity;
-        if (excluded || full) {
-            if (why != NoPick::kAllBusy) why = excluded ? NoPick::kAllTried : NoPick::kAllBusy;
-            continue;
-        }
-        std::optional<WorkerIndex>& best = avoided ? used : fresh;
-        if (!best || better(index, *best)) best = index;
+void Registry::set_ready(WorkerIndex index, bool ready, Time now) {
+    Worker& worker = workers_[index];
+    if (worker.removed || worker.ready == ready) return;
+    worker.ready = ready;
+    if (ready) {
+        worker.health.on_ready(now);
+    } else {
+        worker.ready_until = now;
+        worker.reported.forget();
     }
-    const std::optional<WorkerIndex> best = fresh ? fresh : used;
-    if (!best) return std::unexpected(why);
-    auto lease = ledger_.acquire(*best, load);
-    SLUICE_ASSERT(lease.has_value());
-    workers_[*best].picked_at = ++serial_;
-    ++workers_[*best].picks;
-    return std::move(*lease);
 }
 
-std::uint32_t Registry::ready_in(PoolIndex pool) const {
-    return static_cast<std::uint32_t>(std::ranges::count_if(workers_, [&](const Worker& worker) {
-        return worker.options.pool == pool && worker.ready && !worker.draining;
-    }));
+bool Registry::takes_requests(WorkerIndex index, Time now) const {
+    const Worker& worker = workers_[index];
+    return worker.ready && !worker.draining && worker.health.takes_requests(now);
+}
+
+void Registry::set_failure_group(WorkerIndex worker, const std::string& group) {
+    workers_[worker].group = name_hash(group);
+    workers_[worker].options.failure_group = group;
+}
+
+std::vector<WorkerIndex> Registry::failure_group(WorkerIndex worker) const {
+    std::vector<WorkerIndex> all{worker};
+    const std::uint64_t group = workers_[worker].group;
+    for (WorkerIndex each = 0; group != 0 && each < workers_.size(); ++each) {
+        const Worker& other = workers_[each];
+        if (each != worker && !other.removed && other.group == group) all.push_back(each);
+    }
+    return all;
+}
+
+void Registry::set_costs(WorkerIndex index, const Costs& costs) {
+    Worker& worker = workers_[index];
+    const double before = worker.options.costs.prefill_tokens_per_second;
+    worker.options.costs = costs;
+    // What was learned stays where it is about the same.
+    if (worker.speed_work > 0.0 && before == costs.prefill_tokens_per_second) return;
+    worker.speed_work = kSpeedStartWork;
+    worker.speed_seconds = kSpeedStartWork / costs.prefill_tokens_per_second;
+}
+
+void Registry::set_capacity(WorkerIndex worker, std::uint32_t requests) {
+    workers_[worker].options.capacity = requests;
+}
+
+bool Registry::set_identity(WorkerIndex index, const std::string& identity, Time now) {
+    Worker& worker = workers_[index];
+    PoolState& pool = this->pool(worker.options.pool);
+    worker.identity = name_hash(identity);
+    if (worker.identity == pool.identity) return true;
+    if (pool.identity == 0) {
+        pool.identity = worker.identity;
+        return true;
+    }
+    for (const auto& members : pool.members) {
+        for (const WorkerIndex each : members) {
+            const Worker& other = workers_[each];
+            if (each == index || other.identity != pool.identity) continue;
+            if (other.ready || now - other.ready_until < kIdentityMemory) return false;
+        }
+    }
+    pool.identity = worker.identity;
+    return true;
+}
+
+void Registry::set_policy(PoolIndex index, Policy policy) { pool(index).policy = policy; }
+void Registry::set_tiers(PoolIndex index, bool on) { pool(index).tiers = on; }
+
+// ---- What is learned ------------------------------------------------------------------------------
+
+void Registry::report(WorkerIndex index, const Report& report, Time now) {
+    Worker& worker = workers_[index];
+    worker.reported.take(report, ledger_.load(index), worker.options.costs.kv_tokens, now);
+    PoolState& pool = this->pool(worker.options.pool);
+    const Load& last = worker.reported.last();
+    pool.usual_requests += kUsualGain * (last.requests - pool.usual_requests);
+    pool.usual_kv_tokens +=
+        kUsualGain * (static_cast<double>(last.kv_tokens) - pool.usual_kv_tokens);
+    pool.usual = {.requests = static_cast<std::uint32_t>(pool.usual_requests),
+                  .kv_tokens = static_cast<std::uint64_t>(pool.usual_kv_tokens)};
+}
+
+void Registry::on_result(WorkerIndex index, LegResult result, Time began, Time now) {
+    Health& health = workers_[index].health;
+    const auto before = health.breaker(now);
+    health.on_result(result, began, now);
+    const bool tripped =
+        before != Health::Breaker::kOpen && health.breaker(now) == Health::Breaker::kOpen;
+    if (!tripped || result == LegResult::kMisconfigured) return;
+    for (const WorkerIndex each : failure_group(index)) workers_[each].health.trip(now);
+}
+
+void Registry::on_restart(WorkerIndex index, Time now) {
+    set_ready(index, false, now);
+    workers_[index].health.on_restart();
+    index_.cleared(index);
+}
+
+void Registry::on_first_token(WorkerIndex index, double work, double seconds) {
+    Worker& worker = workers_[index];
+    if (work <= 0.0 || seconds <= 0.0) return;
+    // Sums, so that a prompt counts for as much as it has tokens: the short ones measure the way.
+    worker.speed_seconds = kSpeedMemory * worker.speed_seconds + seconds;
+    worker.speed_work = kSpeedMemory * worker.speed_work + work;
+}
+
+double Registry::seconds_per_work(WorkerIndex index) const {
+    const Worker& worker = workers_[index];
+    const double usual = 1.0 / worker.options.costs.prefill_tokens_per_second;
+    return std::clamp(worker.speed_seconds / worker.speed_work, usual / kSlowestOfDefault,
+                      usual * kSlowestOfDefault);
+}
+
+void Registry::expect(WorkerIndex worker, std::span<const BlockHash> blocks, Time now) {
+    if (workers_[worker].removed) return;
+    if (workers_[worker].events) {
+        index_.expect(worker, blocks, now);
+    } else {
+        index_.stored(worker, blocks);
+    }
+}
+
+// ---- Numbers --------------------------------------------------------------------------------------
+
+Load Registry::total_load(WorkerIndex index, Time now) const {
+    const Worker& worker = workers_[index];
+    const PoolState* pool = find_pool(worker.options.pool);
+    Load load = ledger_.load(index);
+    if (pool != nullptr) load += worker.reported.foreign(pool->usual, now);
+    return load;
+}
+
+std::uint32_t Registry::ready_in(PoolIndex pool, Time now) const {
+    std::uint32_t count = 0;
+    for (WorkerIndex worker = 0; worker < workers_.size(); ++worker)
+        if (workers_[worker].options.pool == pool && takes_requests(worker, now)) ++count;
+    return count;
+}
+
+bool Registry::serves(PoolIndex index, LegPhase phase, Time now) const {
+    const PoolState* pool = find_pool(index);
+    return pool != nullptr &&
+           std::ranges::any_of(pool->members[static_cast<int>(phase)],
+                               [&](WorkerIndex each) { return takes_requests(each, now); });
 }
 
 std::uint64_t Registry::capacity_of(PoolIndex pool) const {
@@ -114,10 +248,11 @@ std::uint64_t Registry::leases_in(PoolIndex pool) const {
     return total;
 }
 
-std::uint64_t Registry::dispatched(PoolIndex pool) const {
-    std::uint64_t total = 0;
+std::uint64_t Registry::dispatched(PoolIndex index) const {
+    const PoolState* pool = find_pool(index);
+    std::uint64_t total = pool == nullptr ? 0 : pool->picks_of_removed;
     for (const Worker& worker : workers_)
-        if (worker.options.pool == pool) total += worker.picks;
+        if (worker.options.pool == index) total += worker.picks;
     return total;
 }
 

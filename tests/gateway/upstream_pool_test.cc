@@ -78,7 +78,10 @@ protected:
         auto created = Gateway::create(loop, std::move(options));
         ASSERT_TRUE(created.has_value()) << created.error().to_string();
         gateway = std::move(*created);
-        run_until([this] { return gateway->pools().registry().ready_in(0) == ready_wanted; });
+        run_until([this] {
+            return gateway->pools().registry().ready_in(0, std::chrono::steady_clock::now()) ==
+                   ready_wanted;
+        });
     }
     void open_one(std::vector<ScriptedUpstream::Script> scripts, UpstreamPoolOptions pool = {}) {
         add(std::move(scripts));
@@ -394,7 +397,7 @@ TEST_F(UpstreamPoolTest, OurKeyIsNotTheClientsBusiness) {
     const Reply reply = chat("");
     EXPECT_EQ(reply.status, 502);
     EXPECT_EQ(reply.json().at("error").at("code"), "upstream_error");
-    EXPECT_EQ(gateway->pools().registry().ready_in(0), 0U);
+    EXPECT_EQ(gateway->pools().registry().ready_in(0, std::chrono::steady_clock::now()), 0U);
 }
 
 TEST_F(UpstreamPoolTest, BeforeTheFirstByteAnotherAddressIsTried) {
@@ -458,14 +461,14 @@ TEST_F(UpstreamPoolTest, AClientThatGoesEndsItsUpstreamRequest) {
 TEST_F(UpstreamPoolTest, SeveralFailuresInARowTakeAnAddressOut) {
     open_one({answers(500, "no")});
     for (int i = 0; i < 5; ++i) EXPECT_EQ(chat("").status, 502);
-    EXPECT_EQ(gateway->pools().registry().ready_in(0), 0U);
+    EXPECT_EQ(gateway->pools().registry().ready_in(0, std::chrono::steady_clock::now()), 0U);
     EXPECT_EQ(get("/ready").status, 503);
 }
 
 TEST_F(UpstreamPoolTest, AClientsMistakesTakeNobodyOut) {
     open_one({answers(400, R"({"error":{"message":"no"}})")});
     for (int i = 0; i < 20; ++i) EXPECT_EQ(chat("").status, 400);
-    EXPECT_EQ(gateway->pools().registry().ready_in(0), 1U);
+    EXPECT_EQ(gateway->pools().registry().ready_in(0, std::chrono::steady_clock::now()), 1U);
 }
 
 TEST_F(UpstreamPoolTest, WithoutModelsHealthIsAsked) {

@@ -2,97 +2,448 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <numeric>
 #include <random>
 
 namespace sluice::routing {
 namespace {
 
-constexpr Load kOne{.requests = 1, .prefill_tokens = 10, .kv_tokens = 10};
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::uint32_t kBlockTokens = 64;
+
+std::vector<BlockHash> chain(std::uint64_t name, std::size_t blocks) {
+    std::vector<BlockHash> hashes(blocks);
+    std::iota(hashes.begin(), hashes.end(), name * 1'000'000 + 1);
+    return hashes;
+}
 
 class RegistryTest : public testing::Test {
 protected:
-    WorkerIndex add(PoolIndex pool, std::uint32_t capacity = 0, std::string group = {}) {
-        const WorkerIndex worker =
-            *registry.add({.pool = pool, .capacity = capacity, .failure_group = std::move(group)});
-        registry.set_ready(worker, true);
+    WorkerIndex add(WorkerOptions options = {}) {
+        const WorkerIndex worker = *registry.add(std::move(options));
+        registry.set_ready(worker, true, now);
         return worker;
     }
+    auto pick(PoolIndex pool = 0, const Tried& tried = {}) {
+        return registry.pick({.pool = pool, .tokens = 10}, tried, now);
+    }
+    auto pick(const Demand& demand) { return registry.pick(demand, {}, now); }
+    void later(Time::duration span) { now += span; }
+
+    Time now = Time{} + std::chrono::hours(1);
     Registry registry{16};
 };
 
 TEST_F(RegistryTest, OnlyReadyWorkersOfThePoolArePicked) {
-    const WorkerIndex other = add(1);
-    EXPECT_EQ(registry.pick(0, kOne).error(), NoPick::kNoneReady);
-    const WorkerIndex own = add(0);
-    EXPECT_EQ(registry.pick(0, kOne)->worker(), own);
-    EXPECT_EQ(registry.pick(1, kOne)->worker(), other);
-    registry.set_ready(own, false);
-    EXPECT_EQ(registry.pick(0, kOne).error(), NoPick::kNoneReady);
-    EXPECT_EQ(registry.ready_in(0), 0U);
-    EXPECT_EQ(registry.ready_in(1), 1U);
+    const WorkerIndex other = add({.pool = 1});
+    EXPECT_EQ(pick(0).error(), NoPick::kNoneReady);
+    const WorkerIndex own = add({.pool = 0});
+    EXPECT_EQ(pick(0)->lease.worker(), own);
+    EXPECT_EQ(pick(1)->lease.worker(), other);
+    registry.set_ready(own, false, now);
+    EXPECT_EQ(pick(0).error(), NoPick::kNoneReady);
+    EXPECT_EQ(registry.ready_in(0, now), 0U);
+    EXPECT_EQ(registry.ready_in(1, now), 1U);
 }
 
 TEST_F(RegistryTest, TheLeastLoadedIsPickedAndEqualsTakeTurns) {
-    const WorkerIndex first = add(0);
-    const WorkerIndex second = add(0);
-    const Lease held = *registry.pick(0, kOne);
-    EXPECT_EQ(held.worker(), first);
-    EXPECT_EQ(registry.pick(0, kOne)->worker(), second);
-    EXPECT_EQ(registry.pick(0, kOne)->worker(), second);
+    const WorkerIndex first = add();
+    const WorkerIndex second = add();
+    const auto held = pick();
+    EXPECT_EQ(held->lease.worker(), first);
+    EXPECT_EQ(pick()->lease.worker(), second);
+    EXPECT_EQ(pick()->lease.worker(), second);
     EXPECT_EQ(registry.dispatched(0), 3U);
 }
 
 TEST_F(RegistryTest, EqualsTakeTurns) {
-    add(0);
-    add(0);
-    const WorkerIndex before = registry.pick(0, kOne)->worker();
-    EXPECT_NE(registry.pick(0, kOne)->worker(), before);
-    EXPECT_EQ(registry.pick(0, kOne)->worker(), before);
+    add();
+    add();
+    const WorkerIndex before = pick()->lease.worker();
+    EXPECT_NE(pick()->lease.worker(), before);
+    EXPECT_EQ(pick()->lease.worker(), before);
 }
 
 TEST_F(RegistryTest, AWorkerTakesNoMoreThanItHolds) {
-    add(0, 2);
-    const Lease one = *registry.pick(0, kOne);
-    Lease two = *registry.pick(0, kOne);
-    EXPECT_EQ(registry.pick(0, kOne).error(), NoPick::kAllBusy);
+    add({.capacity = 2});
+    const auto one = pick();
+    auto two = pick();
+    EXPECT_EQ(pick().error(), NoPick::kAllBusy);
     EXPECT_EQ(registry.capacity_of(0), 2U);
-    two.release();
-    EXPECT_TRUE(registry.pick(0, kOne).has_value());
-    add(0);
+    two->lease.release();
+    EXPECT_TRUE(pick().has_value());
+    add();
     EXPECT_EQ(registry.capacity_of(0), 0U);
 }
 
-TEST_F(RegistryTest, ALowerWeightTakesASmallerShare) {
-    const WorkerIndex weak = add(0);
-    add(0);
-    registry.set_weight(weak, 0.25);
-    std::vector<Lease> held;
-    int on_weak = 0;
-    for (int i = 0; i < 100; ++i) {
-        held.push_back(*registry.pick(0, kOne));
-        on_weak += held.back().worker() == weak ? 1 : 0;
-    }
-    EXPECT_NEAR(on_weak, 20, 2);
-}
-
 TEST_F(RegistryTest, WhatWasTriedComesLastOrNeverWithItsGroup) {
-    const WorkerIndex first = add(0, 0, "rack");
-    add(0, 0, "rack");
+    const WorkerIndex first = add({.failure_group = "rack"});
+    const WorkerIndex second = add({.failure_group = "rack"});
+    EXPECT_EQ(registry.failure_group(second), (std::vector{second, first}));
     Tried tried;
     tried.add(first);
-    EXPECT_TRUE(registry.pick(0, kOne, tried).has_value());
+    EXPECT_TRUE(pick(0, tried).has_value());
     tried.rule = Tried::Rule::kExclude;
-    EXPECT_EQ(registry.pick(0, kOne, tried).error(), NoPick::kAllTried);
-    const WorkerIndex elsewhere = add(0);
-    EXPECT_EQ(registry.pick(0, kOne, tried)->worker(), elsewhere);
+    EXPECT_EQ(pick(0, tried).error(), NoPick::kAllTried);
+    const WorkerIndex elsewhere = add();
+    EXPECT_EQ(pick(0, tried)->lease.worker(), elsewhere);
     tried.rule = Tried::Rule::kAvoid;
-    EXPECT_EQ(registry.pick(0, kOne, tried)->worker(), elsewhere);
+    EXPECT_EQ(pick(0, tried)->lease.worker(), elsewhere);
 }
 
-TEST_F(RegistryTest, MoreWorkersThanPromisedAreRefused) {
+TEST_F(RegistryTest, ADrainingWorkerKeepsWhatItHasAndTakesNothingNew) {
+    const WorkerIndex worker = add();
+    const auto held = pick();
+    registry.drain(worker, true);
+    EXPECT_EQ(pick().error(), NoPick::kNoneReady);
+    EXPECT_EQ(registry.load(worker).requests, 1U);
+    registry.drain(worker, false);
+    EXPECT_TRUE(pick().has_value());
+}
+
+TEST_F(RegistryTest, TheIndexOfARemovedWorkerIsGivenAgainOnceNothingIsLeasedOnIt) {
     Registry small(1);
-    ASSERT_TRUE(small.add({}).has_value());
+    const WorkerIndex worker = *small.add({});
+    small.set_ready(worker, true, now);
     EXPECT_FALSE(small.add({}).has_value());
+    auto held = small.pick({.tokens = 1}, {}, now);
+    small.remove(worker);
+    small.remove(worker);
+    EXPECT_FALSE(small.pick({.tokens = 1}, {}, now).has_value());
+    EXPECT_FALSE(small.add({}).has_value());
+    held->lease.release();
+    EXPECT_EQ(*small.add({}), worker);
+    EXPECT_FALSE(small.ready(worker));
+    EXPECT_EQ(small.dispatched(0), 1U);
+}
+
+// ---- Phases ---------------------------------------------------------------------------------------
+
+TEST_F(RegistryTest, EachPhaseHasItsWorkersAndAnyStandsInWhenTheyAreGone) {
+    const WorkerIndex prefill = add({.phase = LegPhase::kPrefill});
+    const WorkerIndex decode = add({.phase = LegPhase::kDecode});
+    for (int i = 0; i < 3; ++i) {
+        EXPECT_EQ(pick({.phase = LegPhase::kPrefill, .tokens = 9})->lease.worker(), prefill);
+        EXPECT_EQ(pick({.phase = LegPhase::kDecode, .tokens = 9})->lease.worker(), decode);
+    }
+    EXPECT_TRUE(registry.serves(0, LegPhase::kDecode, now));
+    EXPECT_FALSE(registry.serves(0, LegPhase::kFull, now));
+    registry.set_ready(decode, false, now);
+    EXPECT_FALSE(registry.serves(0, LegPhase::kDecode, now));
+    EXPECT_EQ(pick({.phase = LegPhase::kDecode, .tokens = 9})->lease.worker(), prefill);
+    registry.set_ready(decode, true, now);
+    registry.remove(prefill);
+    EXPECT_EQ(pick({.phase = LegPhase::kPrefill, .tokens = 9})->lease.worker(), decode);
+    EXPECT_EQ(pick({.phase = LegPhase::kFull, .tokens = 9})->lease.worker(), decode);
+}
+
+TEST_F(RegistryTest, ABusyKindIsWaitedFor) {
+    add({.phase = LegPhase::kPrefill, .capacity = 1});
+    add({.phase = LegPhase::kDecode});
+    const auto held = pick({.phase = LegPhase::kPrefill, .tokens = 9});
+    EXPECT_EQ(pick({.phase = LegPhase::kPrefill, .tokens = 9}).error(), NoPick::kAllBusy);
+}
+
+TEST_F(RegistryTest, DecodeKeepsKeysAndValuesEven) {
+    for (int i = 0; i < 4; ++i) add({.phase = LegPhase::kDecode, .costs = {.kv_tokens = 100'000}});
+    std::mt19937 random(7);
+    std::vector<Pick> held;
+    for (int i = 0; i < 64; ++i) {
+        const std::uint64_t tokens = 100 + random() % 10'000;
+        held.push_back(*pick({.phase = LegPhase::kDecode, .tokens = tokens}));
+    }
+    std::vector<std::uint64_t> kv;
+    for (WorkerIndex worker = 0; worker < 4; ++worker)
+        kv.push_back(registry.load(worker).kv_tokens);
+    const auto [least, most] = std::ranges::minmax(kv);
+    EXPECT_LT(most - least, 15'000U);
+}
+
+TEST_F(RegistryTest, EncodeTakesTheWorkerWithTheFewestImageTokens) {
+    const WorkerIndex first = add({.phase = LegPhase::kEncode});
+    const WorkerIndex second = add({.phase = LegPhase::kEncode});
+    const auto large = pick({.phase = LegPhase::kEncode, .image_tokens = 4'000});
+    EXPECT_EQ(large->lease.worker(), first);
+    std::vector<Pick> small;
+    for (int i = 0; i < 3; ++i) {
+        small.push_back(*pick({.phase = LegPhase::kEncode, .image_tokens = 1'000}));
+        EXPECT_EQ(small.back().lease.worker(), second);
+    }
+}
+
+// ---- Load -----------------------------------------------------------------------------------------
+
+// Elsewhere requests were counted only once their head had come back, so that all slow ones went to
+// one worker.
+TEST_F(RegistryTest, AHundredRequestsWithoutAFirstTokenSpreadEvenly) {
+    const auto prompt = chain(1, 100);
+    for (int i = 0; i < 4; ++i) add({.costs = {.block_tokens = kBlockTokens}});
+    registry.index().stored(0, prompt);  // All of them have one prefix, which one worker holds.
+    std::vector<Pick> held;
+    for (int i = 0; i < 100; ++i)
+        held.push_back(*pick({.tokens = 100 * kBlockTokens + 2'000, .blocks = prompt}));
+    std::vector<std::uint32_t> requests;
+    for (WorkerIndex worker = 0; worker < 4; ++worker) {
+        const Load& load = registry.load(worker);
+        requests.push_back(static_cast<std::uint32_t>(load.prefill_tokens));
+    }
+    const auto [least, most] = std::ranges::minmax(requests);
+    EXPECT_LE(most, least * 3 / 2);
+}
+
+TEST_F(RegistryTest, WhatAWorkerReportsBeyondOurLeasesCounts) {
+    registry.set_policy(0, Policy::kLeastLoaded);
+    const WorkerIndex busy = add();
+    const WorkerIndex idle = add();
+    for (int i = 0; i < 2; ++i) registry.report(busy, {.requests = 3}, now);
+    registry.report(idle, {.requests = 0}, now);
+    std::vector<Pick> held;
+    for (int i = 0; i < 3; ++i) held.push_back(*pick());
+    EXPECT_EQ(registry.load(idle).requests, 3U);
+    EXPECT_EQ(registry.total_load(busy, now).requests, 3U);
+    // Our own are in its next report, and not counted twice.
+    registry.report(idle, {.requests = 3}, now);
+    EXPECT_EQ(registry.total_load(idle, now).requests, 3U);
+}
+
+TEST_F(RegistryTest, WhoSaysNothingIsTakenForAsBusyAsItsLike) {
+    registry.set_policy(0, Policy::kLeastLoaded);
+    for (int i = 0; i < 3; ++i) add();
+    const WorkerIndex silent = add();
+    for (int i = 0; i < 100; ++i)
+        for (WorkerIndex worker = 0; worker < 3; ++worker)
+            registry.report(worker, {.requests = 8}, now);
+    EXPECT_GE(registry.total_load(silent, now).requests, 4U);
+    std::vector<Pick> held;
+    for (int i = 0; i < 12; ++i) held.push_back(*pick());
+    EXPECT_LE(registry.load(silent).requests, 8U);
+}
+
+TEST_F(RegistryTest, WithAllReportsStaleRoutingGoesOnByOurOwnLeases) {
+    for (int i = 0; i < 4; ++i) add();
+    for (WorkerIndex worker = 0; worker < 4; ++worker)
+        registry.report(worker, {.requests = worker * 2}, now);
+    later(seconds(600));
+    std::vector<Pick> held;
+    for (int i = 0; i < 40; ++i) held.push_back(*pick());
+    for (WorkerIndex worker = 0; worker < 4; ++worker) {
+        EXPECT_GE(registry.load(worker).requests, 5U);
+        EXPECT_LE(registry.load(worker).requests, 15U);
+    }
+}
+
+TEST_F(RegistryTest, AFlappingWorkerLeavesNothingCounted) {
+    for (int i = 0; i < 4; ++i) add();
+    std::mt19937 random(3);
+    std::vector<Pick> held;
+    std::vector<WorkerIndex> workers{0, 1, 2, 3};
+    for (int flap = 0; flap < 1'000; ++flap) {
+        WorkerIndex& worker = workers[random() % 4];
+        for (int i = 0; i < 5; ++i)
+            if (auto picked = pick()) held.push_back(std::move(*picked));
+        if (flap % 2 == 0) {
+            registry.set_ready(worker, false, now);
+        } else {
+            registry.remove(worker);
+            worker = add();
+        }
+        later(milliseconds(10));
+        registry.set_ready(worker, true, now);
+        registry.report(worker, {.requests = static_cast<std::uint32_t>(random() % 9)}, now);
+        while (held.size() > 20) held.erase(held.begin() + random() % held.size());
+    }
+    held.clear();
+    EXPECT_EQ(registry.leases(), 0U);
+    for (WorkerIndex worker = 0; worker < 16; ++worker) EXPECT_EQ(registry.load(worker), Load{});
+}
+
+TEST_F(RegistryTest, SpeedsAreLearnedFromWhatPromptsTook) {
+    const WorkerIndex slow = add();
+    const WorkerIndex fast = add();
+    for (int i = 0; i < 50; ++i) {
+        registry.on_first_token(slow, 10'000, 4.0);
+        registry.on_first_token(fast, 10'000, 1.0);
+    }
+    EXPECT_NEAR(registry.seconds_per_work(slow) / registry.seconds_per_work(fast), 4.0, 0.1);
+    std::vector<Pick> held;
+    for (int i = 0; i < 100; ++i) held.push_back(*pick({.tokens = 1'000}));
+    EXPECT_NEAR(registry.load(fast).requests, 80, 8);
+}
+
+// ---- Prefixes -------------------------------------------------------------------------------------
+
+TEST_F(RegistryTest, AConversationsNextTurnGoesWhereItsPrefixIs) {
+    for (int i = 0; i < 4; ++i) add();
+    const auto turn = chain(1, 40);
+    auto first = pick({.tokens = 40 * kBlockTokens, .blocks = turn});
+    registry.expect(first->lease.worker(), turn, now);
+    first->lease.prefill_left(0);
+    const auto second = pick({.tokens = 41 * kBlockTokens, .blocks = turn});
+    EXPECT_EQ(second->lease.worker(), first->lease.worker());
+    EXPECT_EQ(second->matched_tokens, 40 * kBlockTokens);
+    EXPECT_EQ(second->lease.load().prefill_tokens, kBlockTokens);
+}
+
+// Elsewhere affinity is thrown away as soon as loads differ by a threshold, and hits fall off a cliff.
+TEST_F(RegistryTest, AffinityFadesGraduallyAsTheHolderGetsBusier) {
+    std::vector<double> shares;
+    for (int step = 0; step <= 20; ++step) {
+        Registry workers(4);
+        for (int i = 0; i < 4; ++i) workers.set_ready(*workers.add({}), true, now);
+        std::vector<BlockHash> all;
+        std::mt19937 random(5);
+        int hits = 0;
+        for (int i = 0; i < 400; ++i) {
+            const std::size_t blocks = 1 + random() % 200;
+            const auto prompt = chain(i, blocks);
+            workers.index().stored(0, prompt);
+            // What waits at the holder beside the others.
+            Tried others;
+            others.rule = Tried::Rule::kExclude;
+            others.workers = {1, 2, 3};
+            const std::uint64_t ahead = std::uint64_t{64} * 10 * step;
+            const auto busy = workers.pick({.tokens = ahead}, others, now);
+            const auto picked =
+                workers.pick({.tokens = blocks * 64 + 64, .blocks = prompt}, {}, now);
+            hits += picked->lease.worker() == 0 ? 1 : 0;
+        }
+        shares.push_back(hits / 400.0);
+    }
+    EXPECT_GT(shares.front(), 0.95);
+    EXPECT_LT(shares.back(), 0.1);
+    for (std::size_t i = 1; i < shares.size(); ++i) {
+        EXPECT_LE(shares[i], shares[i - 1]);
+        EXPECT_LT(shares[i - 1] - shares[i], 0.15) << i;
+    }
+}
+
+TEST_F(RegistryTest, APrefixThatEverybodyHasOverloadsNobody) {
+    for (int i = 0; i < 8; ++i) add();
+    const auto common = chain(1, 20);
+    std::vector<Pick> held;
+    std::vector<std::uint64_t> work(8);
+    for (int i = 0; i < 800; ++i) {
+        auto prompt = common;
+        const auto own = chain(i + 2, 10);
+        prompt.insert(prompt.end(), own.begin(), own.end());
+        held.push_back(*pick({.tokens = 30 * kBlockTokens, .blocks = prompt}));
+        const WorkerIndex worker = held.back().lease.worker();
+        registry.expect(worker, prompt, now);
+        work[worker] += held.back().lease.load().prefill_tokens;
+        if (held.size() > 100) held.erase(held.begin());
+    }
+    const auto [least, most] = std::ranges::minmax(work);
+    EXPECT_LT(static_cast<double>(most), 1.15 * static_cast<double>(least));
+}
+
+TEST_F(RegistryTest, AnotherProcessHoldsNothingAndHasNoPast) {
+    const WorkerIndex worker = add();
+    registry.index().stored(worker, chain(1, 5));
+    registry.on_result(worker, LegResult::kStalled, now, now);
+    EXPECT_FALSE(registry.takes_requests(worker, now));
+    registry.on_restart(worker, now);
+    EXPECT_FALSE(registry.ready(worker));
+    registry.set_ready(worker, true, now);
+    EXPECT_TRUE(registry.takes_requests(worker, now));
+    EXPECT_EQ(registry.index().held_by(worker), 0U);
+    EXPECT_EQ(pick({.tokens = 999, .blocks = chain(1, 5)})->matched_tokens, 0U);
+}
+
+// ---- Health ---------------------------------------------------------------------------------------
+
+TEST_F(RegistryTest, AGroupFailsTogether) {
+    const WorkerIndex first = add({.failure_group = "node"});
+    const WorkerIndex second = add({.failure_group = "node"});
+    const WorkerIndex other = add();
+    registry.on_result(first, LegResult::kStalled, now, now);
+    EXPECT_FALSE(registry.takes_requests(first, now));
+    EXPECT_FALSE(registry.takes_requests(second, now));
+    EXPECT_TRUE(registry.takes_requests(other, now));
+    EXPECT_EQ(registry.ready_in(0, now), 1U);
+}
+
+TEST_F(RegistryTest, AWorkerThatReturnsBeginsWithASmallShare) {
+    for (int i = 0; i < 3; ++i) add();
+    later(seconds(60));
+    const WorkerIndex back = add();
+    std::vector<Pick> held;
+    for (int i = 0; i < 100; ++i) held.push_back(*pick());
+    EXPECT_LT(registry.load(back).requests, 12U);
+    held.clear();
+    later(seconds(60));
+    for (int i = 0; i < 100; ++i) held.push_back(*pick());
+    EXPECT_NEAR(registry.load(back).requests, 25, 2);
+}
+
+TEST_F(RegistryTest, AWorkerThatCameBackAsAnotherModelIsNotOfItsPool) {
+    const WorkerIndex first = add();
+    const WorkerIndex second = add();
+    EXPECT_TRUE(registry.set_identity(first, "right", now));
+    EXPECT_TRUE(registry.set_identity(second, "right", now));
+    registry.on_restart(second, now);
+    EXPECT_FALSE(registry.set_identity(second, "wrong", now));
+    // Even while the other one restarts.
+    registry.set_ready(first, false, now);
+    later(seconds(30));
+    EXPECT_FALSE(registry.set_identity(second, "wrong", now));
+    // If there never comes another, the pool is what is there.
+    later(seconds(60));
+    EXPECT_TRUE(registry.set_identity(second, "wrong", now));
+    EXPECT_TRUE(registry.set_identity(first, "wrong", now));
+}
+
+// ---- Tiers ----------------------------------------------------------------------------------------
+
+TEST_F(RegistryTest, LongPromptsLeaveWorkersToShortOnes) {
+    for (int i = 0; i < 4; ++i) add();
+    for (int i = 0; i < 200; ++i) EXPECT_TRUE(pick({.tokens = 1'000}).has_value());
+    std::vector<Pick> held;
+    for (int i = 0; i < 8; ++i) held.push_back(*pick({.tokens = 128 * 1024}));
+    const auto quick = pick({.tokens = 1'000});
+    EXPECT_LT(quick->ttft, 1.0);
+}
+
+TEST_F(RegistryTest, WithNobodyShortLongPromptsHaveAllWorkers) {
+    for (int i = 0; i < 4; ++i) add();
+    EXPECT_TRUE(pick({.tokens = 1'000}).has_value());
+    later(seconds(600));
+    std::vector<Pick> held;
+    for (int i = 0; i < 4; ++i) held.push_back(*pick({.tokens = 128 * 1024}));
+    for (WorkerIndex worker = 0; worker < 4; ++worker)
+        EXPECT_EQ(registry.load(worker).requests, 1U);
+}
+
+// ---- Many workers ---------------------------------------------------------------------------------
+
+TEST(LargeRegistryTest, ThousandsOfWorkersAreKeptEven) {
+    constexpr WorkerIndex kWorkers = 4'000;
+    Registry registry(kWorkers);
+    const Time now = Time{} + std::chrono::hours(1);
+    for (WorkerIndex i = 0; i < kWorkers; ++i) registry.set_ready(*registry.add({}), true, now);
+    std::vector<Pick> held;
+    for (WorkerIndex i = 0; i < 5 * kWorkers; ++i)
+        held.push_back(*registry.pick({.tokens = 1'000}, {}, now));
+    for (WorkerIndex i = 0; i < kWorkers; ++i) {
+        EXPECT_GE(registry.load(i).requests, 3U);
+        EXPECT_LE(registry.load(i).requests, 7U);
+    }
+}
+
+TEST(LargeRegistryTest, TheOnlyWorkerWithRoomAndTheOnlyHolderAreFoundAmongThousands) {
+    constexpr WorkerIndex kWorkers = 1'000;
+    Registry registry(kWorkers);
+    const Time now = Time{} + std::chrono::hours(1);
+    for (WorkerIndex i = 0; i < kWorkers; ++i)
+        registry.set_ready(*registry.add({.capacity = 2}), true, now);
+    const auto prompt = chain(1, 50);
+    registry.index().stored(777, prompt);
+    auto holder = registry.pick({.tokens = 3'300, .blocks = prompt}, {}, now);
+    EXPECT_EQ(holder->lease.worker(), 777U);
+    for (WorkerIndex i = 0; i < kWorkers; ++i) registry.set_ready(i, i == 123, now);
+    EXPECT_EQ(registry.pick({.tokens = 1}, {}, now)->lease.worker(), 123U);
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+#pragma once
+
+// What a leg's fault says about its worker.
+
+#include "dispatch/request.h"
+#include "routing/health.h"
+
+namespace sluice::gateway {
+
+[[nodiscard]] inline routing::LegResult leg_result(dispatch::LegFault fault) {
+    using dispatch::LegFault;
+    using routing::LegResult;
+    switch (fault) {
+        // Blocks that are lost are nobody's fault.
+        case LegFault::kRefused:
+        case LegFault::kBlocksLost: return LegResult::kClientError;
+        case LegFault::kFull: return LegResult::kFull;
+        case LegFault::kMisconfigured: return LegResult::kMisconfigured;
+        case LegFault::kStalled: return LegResult::kStalled;
+        case LegFault::kUnavailable:
+        case LegFault::kBroken: return LegResult::kFailed;
+    }
+    return LegResult::kFailed;
+}
+
+}  // namespace sluice::gateway

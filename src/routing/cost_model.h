@@ -1,0 +1,32 @@
+#pragma once
+
+// What a prompt costs an engine, before anybody has measured this prompt.
+
+#include <cstdint>
+
+namespace sluice::routing {
+
+/// Of one worker. What is not known has a value that compares workers fairly, if not rightly.
+struct Costs {
+    /// At the start of a prompt, where attention costs nothing.
+    double prefill_tokens_per_second = 10'000.0;
+    /// The position at which a token's attention costs as much as the rest of it; 0: never.
+    double attention_tokens = 0.0;
+    /// To bring a cached token to where it can be used; 0 for what is in the engine's own pool.
+    double load_seconds_per_token = 0.0;
+    std::uint64_t kv_tokens = 0;      ///< The engine's pool holds; 0 is unknown.
+    std::uint32_t block_tokens = 64;  ///< A block of `Demand::blocks` has.
+    std::uint32_t replay = 0;         ///< Tokens to compute again before a hit is usable.
+    std::uint32_t min_hit = 0;        ///< Shorter hits are none.
+};
+
+/// Tokens of a prompt of `tokens` that a worker with `matched` of them cached has to compute: the
+/// last one is always computed, it is what the next token comes from.
+[[nodiscard]] std::uint64_t tokens_to_compute(const Costs& costs, std::uint64_t matched,
+                                              std::uint64_t tokens);
+
+/// Computing the last `computed` of `tokens`, in tokens at the start of a prompt: a token at
+/// position p attends to p others and so costs 1 + p / attention_tokens.
+[[nodiscard]] double prefill_work(const Costs& costs, std::uint64_t computed, std::uint64_t tokens);
+
+}  // namespace sluice::routing

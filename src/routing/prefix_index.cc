@@ -1,0 +1,336 @@
+#include "routing/prefix_index.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace sluice::routing {
+namespace {
+
+/// In a record's few: this seat's block is a guess.
+constexpr std::uint16_t kGuessed = 0x8000;
+constexpr std::uint16_t kSeatMask = 0x7FFF;
+
+/// Workers that can be cleared while the traces of as many others are still about.
+constexpr std::size_t kSpareSeats = 64;
+/// A set with fewer members goes back into its record.
+constexpr std::uint32_t kFewAgain = 2;
+/// Blocks swept for each one that is stored or removed.
+constexpr std::size_t kSweepSteps = 16;
+/// Room for sets, per block; most blocks have few holders and no set.
+constexpr std::size_t kSetBytesPerBlock = 32;
+
+/// A prefill takes a minute at most where anybody waits for it.
+constexpr Time::duration kGuessTime = std::chrono::seconds(120);
+/// Different lengths that `match` tells apart.
+constexpr int kLengthsMax = 32;
+/// Blocks that are brought nearer ahead of the one at work.
+constexpr std::size_t kAhead = 8;
+
+void prefetch_ahead(const BlockTable& table, std::span<const BlockHash> blocks, std::size_t at) {
+    if (at + kAhead < blocks.size()) table.prefetch(blocks[at + kAhead]);
+}
+
+bool has(std::span<const std::uint64_t> bits, std::size_t at) {
+    return (bits[at / 64] >> (at % 64) & 1U) != 0;
+}
+void set(std::span<std::uint64_t> bits, std::size_t at) { bits[at / 64] |= 1ULL << (at % 64); }
+void unset(std::span<std::uint64_t> bits, std::size_t at) { bits[at / 64] &= ~(1ULL << (at % 64)); }
+
+}  // namespace
+
+PrefixIndex::PrefixIndex(WorkerIndex workers_max, std::size_t blocks_max)
+    : table_(blocks_max),
+      sets_(std::max<std::size_t>(64 * 1024, blocks_max * kSetBytesPerBlock)),
+      places_(workers_max + kSpareSeats),
+      seats_(workers_max, kNoSeat),
+      dirty_((places_.size() + 63) / 64),
+      guesses_max_(std::max<std::size_t>(1, blocks_max / 4)) {
+    SLUICE_ASSERT(places_.size() < kSeatMask);
+    for (std::size_t seat = places_.size(); seat > 0; --seat)
+        free_seats_.push_back(static_cast<Seat>(seat - 1));
+}
+
+// ---- Events ---------------------------------------------------------------------------------------
+
+void PrefixIndex::stored(WorkerIndex worker, std::span<const BlockHash> blocks) {
+    const Seat seat = seat_for(worker);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        prefetch_ahead(table_, blocks, i);
+        put(seat, blocks[i], false);
+    }
+}
+
+void PrefixIndex::removed(WorkerIndex worker, std::span<const BlockHash> blocks) {
+    const Seat seat = seats_[worker];
+    if (seat == kNoSeat) return;
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        prefetch_ahead(table_, blocks, i);
+        const Number number = table_.find(blocks[i]);
+        if (number != BlockTable::kNone) take(number, seat, false);
+        sweep(kSweepSteps);
+    }
+}
+
+void PrefixIndex::cleared(WorkerIndex worker) {
+    const Seat seat = std::exchange(seats_[worker], kNoSeat);
+    if (seat == kNoSeat) return;
+    places_[seat].worker = kNobody;
+    if (places_[seat].blocks == 0) return free_seats_.push_back(seat);
+    set(dirty_, seat);
+    (hand_ == 0 ? dirty_now_ : dirty_next_).push_back(seat);
+}
+
+void PrefixIndex::expect(WorkerIndex worker, std::span<const BlockHash> blocks, Time now) {
+    forget_old_guesses(now);
+    const Seat seat = seat_for(worker);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+        prefetch_ahead(table_, blocks, i);
+        if (put(seat, blocks[i], true))
+            guesses_.push_back({.until = now + kGuessTime, .hash = blocks[i], .seat = seat});
+    }
+}
+
+PrefixIndex::Seat PrefixIndex::seat_for(WorkerIndex worker) {
+    Seat& seat = seats_[worker];
+    if (seat != kNoSeat) return seat;
+    while (free_seats_.empty()) sweep(table_.numbers() + 1);
+    seat = free_seats_.back();
+    free_seats_.pop_back();
+    places_[seat].worker = worker;
+    sets_.widen(seat + std::size_t{1});
+    return seat;
+}
+
+/// Whether the seat did not hold it before.
+bool PrefixIndex::put(Seat seat, BlockHash hash, bool guess) {
+    Number number = table_.find(hash);
+    if (number == BlockTable::kNone) {
+        if (table_.full()) evict_oldest();
+        number = table_.insert(hash);
+    } else {
+        table_.touch(number);
+    }
+    const bool added = add(table_.at(number), seat, guess);
+    sweep(kSweepSteps);
+    return added;
+}
+
+void PrefixIndex::evict_oldest() {
+    const Number number = table_.oldest();
+    Block& block = table_.at(number);
+    holders(block, others_);
+    for (std::size_t word = 0; word < others_.size(); ++word)
+        for (std::uint64_t bits = others_[word]; bits != 0; bits &= bits - 1)
+            --places_[word * 64 + std::countr_zero(bits)].blocks;
+    if (block.set != BlockTable::kNone) sets_.free(block.set);
+    table_.erase(number);
+}
+
+void PrefixIndex::forget_old_guesses(Time now) {
+    while (!guesses_.empty() && (guesses_.front().until <= now || guesses_.size() > guesses_max_)) {
+        const Guess guess = guesses_.front();
+        guesses_.pop_front();
+        const Number number = table_.find(guess.hash);
+        if (number != BlockTable::kNone) take(number, guess.seat, true);
+    }
+}
+
+// ---- Who holds a block ----------------------------------------------------------------------------
+
+bool PrefixIndex::add(Block& block, Seat seat, bool guess) {
+    if (block.set != BlockTable::kNone) return add_to_set(block, seat, guess);
+    for (std::uint16_t& each : std::span(block.few).first(block.count)) {
+        if ((each & kSeatMask) != seat) continue;
+        if (!guess) each = seat;
+        return false;
+    }
+    // Without room for another set, one holder more or less is no matter.
+    if (block.count == BlockTable::kFew) return make_set(block) && add_to_set(block, seat, guess);
+    block.few[block.count++] = static_cast<std::uint16_t>(guess ? seat | kGuessed : seat);
+    ++places_[seat].blocks;
+    return true;
+}
+
+bool PrefixIndex::make_set(Block& block) {
+    const auto number = sets_.add();
+    if (!number) return false;
+    for (const std::uint16_t each : block.few) {
+        set(sets_.members(*number), each & kSeatMask);
+        if ((each & kGuessed) != 0) set(sets_.expected(*number), each & kSeatMask);
+    }
+    block.set = *number;
+    return true;
+}
+
+bool PrefixIndex::add_to_set(Block& block, Seat seat, bool guess) {
+    const auto members = sets_.members(block.set);
+    if (!guess) unset(sets_.expected(block.set), seat);
+    if (has(members, seat)) return false;
+    set(members, seat);
+    if (guess) set(sets_.expected(block.set), seat);
+    ++block.count;
+    ++places_[seat].blocks;
+    return true;
+}
+
+void PrefixIndex::take(Number number, Seat seat, bool only_guess) {
+    Block& block = table_.at(number);
+    if (block.set != BlockTable::kNone) {
+        if (!take_from_set(block, seat, only_guess)) return;
+    } else {
+        const auto few = std::span(block.few).first(block.count);
+        const auto found = std::ranges::find_if(
+            few, [&](std::uint16_t each) { return (each & kSeatMask) == seat; });
+        if (found == few.end() || (only_guess && (*found & kGuessed) == 0)) return;
+        *found = few.back();
+        --block.count;
+    }
+    --places_[seat].blocks;
+    if (block.count == 0) table_.erase(number);
+}
+
+bool PrefixIndex::take_from_set(Block& block, Seat seat, bool only_guess) {
+    const auto members = sets_.members(block.set);
+    const auto expected = sets_.expected(block.set);
+    if (!has(members, seat) || (only_guess && !has(expected, seat))) return false;
+    unset(members, seat);
+    unset(expected, seat);
+    if (--block.count > kFewAgain) return true;
+    std::size_t at = 0;
+    for (std::size_t word = 0; word < members.size(); ++word) {
+        for (std::uint64_t bits = members[word]; bits != 0; bits &= bits - 1) {
+            const auto each = static_cast<Seat>(word * 64 + std::countr_zero(bits));
+            block.few[at++] =
+                static_cast<std::uint16_t>(has(expected, each) ? each | kGuessed : each);
+        }
+    }
+    sets_.free(std::exchange(block.set, BlockTable::kNone));
+    return true;
+}
+
+// ---- Sweeping -------------------------------------------------------------------------------------
+
+void PrefixIndex::sweep(std::size_t steps) {
+    for (; steps > 0 && !(dirty_now_.empty() && dirty_next_.empty()); --steps) {
+        if (hand_ >= table_.numbers()) {
+            end_round();
+        } else {
+            sweep_block(hand_++);
+        }
+    }
+}
+
+void PrefixIndex::end_round() {
+    hand_ = 0;
+    for (const Seat seat : dirty_now_) {
+        SLUICE_ASSERT(places_[seat].blocks == 0);
+        unset(dirty_, seat);
+        free_seats_.push_back(seat);
+    }
+    dirty_now_ = std::exchange(dirty_next_, {});
+}
+
+void PrefixIndex::sweep_block(Number number) {
+    if (table_.at(number).count == 0) return;
+    holders(table_.at(number), others_);
+    for (std::size_t word = 0; word < others_.size(); ++word) {
+        const std::uint64_t dirty = word < dirty_.size() ? dirty_[word] : 0;
+        for (std::uint64_t bits = others_[word] & dirty; bits != 0; bits &= bits - 1)
+            take(number, static_cast<Seat>(word * 64 + std::countr_zero(bits)), false);
+    }
+}
+
+// ---- Matching -------------------------------------------------------------------------------------
+
+void PrefixIndex::holders(const Block& block, std::vector<std::uint64_t>& seats) const {
+    if (block.set != BlockTable::kNone) {
+        const auto members = sets_.members(block.set);
+        seats.assign(members.begin(), members.end());
+        return;
+    }
+    seats.assign(sets_.words(), 0);
+    for (std::uint32_t i = 0; i < block.count; ++i) set(seats, block.few[i] & kSeatMask);
+}
+
+bool PrefixIndex::all_hold(BlockHash hash) const {
+    const Number number = table_.find(hash);
+    if (number == BlockTable::kNone) return false;
+    holders(table_.at(number), others_);
+    for (std::size_t word = 0; word < live_.size(); ++word)
+        if ((live_[word] & ~others_[word]) != 0) return false;
+    return true;
+}
+
+void PrefixIndex::narrow(BlockHash hash, std::uint32_t depth, std::vector<Match>& out) const {
+    const Number number = table_.find(hash);
+    if (number == BlockTable::kNone) {
+        others_.assign(live_.size(), 0);
+    } else {
+        holders(table_.at(number), others_);
+    }
+    for (std::size_t word = 0; word < live_.size(); ++word) {
+        const std::uint64_t stay = live_[word] & others_[word];
+        others_[word] = live_[word] & ~stay;
+        live_[word] = stay;
+    }
+    emit(others_, depth, out);
+}
+
+void PrefixIndex::emit(std::span<const std::uint64_t> seats, std::uint32_t depth,
+                       std::vector<Match>& out) const {
+    if (depth == 0) return;
+    for (std::size_t word = 0; word < seats.size(); ++word) {
+        for (std::uint64_t bits = seats[word]; bits != 0; bits &= bits - 1) {
+            const WorkerIndex worker = places_[word * 64 + std::countr_zero(bits)].worker;
+            if (worker != kNobody) out.push_back({.worker = worker, .blocks = depth});
+        }
+    }
+}
+
+void PrefixIndex::match(std::span<const BlockHash> chain, std::vector<Match>& out) const {
+    if (chain.empty()) return;
+    const Number first = table_.find(chain.front());
+    if (first == BlockTable::kNone) return;
+    holders(table_.at(first), live_);
+    for (std::size_t word = 0; word < live_.size() && word < dirty_.size(); ++word)
+        live_[word] &= ~dirty_[word];
+    const auto length = static_cast<std::uint32_t>(chain.size());
+    std::uint32_t depth = 1;
+    for (int lengths = 0; lengths < kLengthsMax && depth < length; ++lengths) {
+        // The first block that somebody lacks is sought in leaps that grow, and then by halves.
+        std::uint32_t leap = 1;
+        while (depth + leap <= length && all_hold(chain[depth + leap - 1])) {
+            depth += leap;
+            leap *= 2;
+        }
+        std::uint32_t lacking = std::min(depth + leap - 1, length);
+        while (depth < lacking) {
+            const std::uint32_t middle = depth + (lacking - depth) / 2;
+            if (all_hold(chain[middle])) {
+                depth = middle + 1;
+            } else {
+                lacking = middle;
+            }
+        }
+        if (depth == length) break;
+        narrow(chain[depth], depth, out);
+        if (std::ranges::all_of(live_, [](std::uint64_t word) { return word == 0; })) return;
+        ++depth;
+    }
+    emit(live_, depth, out);
+}
+
+std::uint64_t PrefixIndex::held_by(WorkerIndex worker) const {
+    const Seat seat = seats_[worker];
+    return seat == kNoSeat ? 0 : places_[seat].blocks;
+}
+
+std::size_t PrefixIndex::memory_bytes() const {
+    return table_.memory_bytes() + sets_.memory_bytes() + guesses_.size() * sizeof(Guess) +
+           places_.size() * sizeof(Place);
+}
+
+}  // namespace sluice::routing

@@ -1,0 +1,108 @@
+#pragma once
+
+// Which workers hold which blocks of whose prompts: learned from the workers' own events, and guessed
+// from what was just sent to them.
+//
+// All of it is a hint. A block that is not where it was thought to be is computed again; so holes
+// inside a chain are not looked for, and what does not fit is forgotten, the blocks untouched for
+// longest first. Saying the same thing twice changes nothing. A guess that no event confirms is
+// forgotten after a while.
+//
+// Forgetting all of a worker takes no time: it gets a new seat, and the old one's traces are swept
+// out bit by bit, along with other work.
+//
+// Not thread-safe.
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "base/limits.h"
+#include "routing/block_table.h"
+#include "routing/demand.h"
+#include "routing/seat_sets.h"
+#include "routing/time.h"
+
+namespace sluice::routing {
+
+class PrefixIndex {
+public:
+    explicit PrefixIndex(WorkerIndex workers_max,
+                         std::size_t blocks_max = limits::kPrefixIndexBlocks);
+
+    void stored(WorkerIndex worker, std::span<const BlockHash> blocks);
+    void removed(WorkerIndex worker, std::span<const BlockHash> blocks);
+    void cleared(WorkerIndex worker);
+    /// It will hold them soon: a guess, until `stored` says so, or until it is too old.
+    void expect(WorkerIndex worker, std::span<const BlockHash> blocks, Time now);
+
+    struct Match {
+        WorkerIndex worker = 0;
+        std::uint32_t blocks = 0;  ///< Of the chain, from its first on.
+    };
+    /// Who holds how much of `chain`, the longest last; nobody who holds nothing. Only of so many
+    /// different lengths; what is longer than the last of them counts as that.
+    void match(std::span<const BlockHash> chain, std::vector<Match>& out) const;
+
+    [[nodiscard]] std::size_t blocks() const { return table_.size(); }
+    /// Blocks that a worker holds, guesses included.
+    [[nodiscard]] std::uint64_t held_by(WorkerIndex worker) const;
+    [[nodiscard]] std::size_t memory_bytes() const;
+
+private:
+    using Number = BlockTable::Number;
+    using Block = BlockTable::Block;
+    using Seat = std::uint16_t;
+
+    struct Guess {
+        Time until;
+        BlockHash hash = 0;
+        Seat seat = 0;
+    };
+    struct Place {
+        WorkerIndex worker = kNobody;
+        std::uint64_t blocks = 0;
+    };
+    static constexpr WorkerIndex kNobody = UINT32_MAX;
+    static constexpr Seat kNoSeat = UINT16_MAX;
+
+    [[nodiscard]] Seat seat_for(WorkerIndex worker);
+    bool put(Seat seat, BlockHash hash, bool guess);
+    [[nodiscard]] bool add(Block& block, Seat seat, bool guess);
+    [[nodiscard]] bool add_to_set(Block& block, Seat seat, bool guess);
+    [[nodiscard]] bool make_set(Block& block);
+    void take(Number number, Seat seat, bool only_guess);
+    [[nodiscard]] bool take_from_set(Block& block, Seat seat, bool only_guess);
+    void evict_oldest();
+    void forget_old_guesses(Time now);
+
+    void sweep(std::size_t steps);
+    void sweep_block(Number number);
+    void end_round();
+
+    void holders(const Block& block, std::vector<std::uint64_t>& seats) const;
+    [[nodiscard]] bool all_hold(BlockHash hash) const;
+    void narrow(BlockHash hash, std::uint32_t depth, std::vector<Match>& out) const;
+    void emit(std::span<const std::uint64_t> seats, std::uint32_t depth,
+              std::vector<Match>& out) const;
+
+    BlockTable table_;
+    SeatSets sets_;
+    std::vector<Place> places_;         ///< By seat.
+    std::vector<Seat> seats_;           ///< By worker.
+    std::vector<Seat> free_seats_;      ///< The lowest last.
+    std::vector<std::uint64_t> dirty_;  ///< Seats whose traces are being swept out.
+    std::vector<Seat> dirty_now_;       ///< Clean at the end of this round.
+    std::vector<Seat> dirty_next_;      ///< Left in the middle of it: at the end of the next.
+    Number hand_ = 0;
+    std::deque<Guess> guesses_;  ///< The oldest first.
+    std::size_t guesses_max_;
+
+    // Scratch of `match`.
+    mutable std::vector<std::uint64_t> live_;
+    mutable std::vector<std::uint64_t> others_;
+};
+
+}  // namespace sluice::routing

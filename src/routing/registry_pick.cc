@@ -1,0 +1,178 @@
+// Registry's choice; the rest of it is in registry.cc.
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "base/assert.h"
+#include "routing/registry.h"
+
+namespace sluice::routing {
+namespace {
+
+/// Up to this many members a choice looks at all.
+constexpr std::size_t kLookAtAll = 128;
+/// Of more, at so many drawn at random, and at so many that hold some of the prompt.
+constexpr std::size_t kDrawn = 64;
+constexpr std::size_t kHolders = 64;
+
+/// Which kinds of workers run a phase: its own, then who stands in.
+constexpr std::array<std::array<LegPhase, kLegPhases>, kLegPhases> kKinds{{
+    {LegPhase::kFull, LegPhase::kDecode, LegPhase::kPrefill, LegPhase::kEncode},
+    {LegPhase::kEncode, LegPhase::kFull, LegPhase::kPrefill, LegPhase::kDecode},
+    {LegPhase::kPrefill, LegPhase::kFull, LegPhase::kDecode, LegPhase::kEncode},
+    {LegPhase::kDecode, LegPhase::kFull, LegPhase::kPrefill, LegPhase::kEncode},
+}};
+
+struct Best {
+    WorkerIndex worker = 0;
+    std::uint64_t picked_at = 0;
+    std::uint64_t matched_tokens = 0;
+    Score score;
+
+    [[nodiscard]] auto rank() const { return std::tuple(score.value, picked_at, worker); }
+};
+
+void keep_better(std::optional<Best>& best, const Best& other) {
+    if (!best || other.rank() < best->rank()) best = other;
+}
+
+}  // namespace
+
+/// One choice in the making.
+struct Registry::Search {
+    const Demand& demand;
+    const Tried& tried;
+    Time now;
+    PoolState& pool;
+    std::array<std::uint32_t, LengthTiers::kTiers> first_places{};
+    std::optional<Best> fresh{};       ///< Not tried, and of the right tier.
+    std::optional<Best> other_tier{};  ///< Not tried.
+    std::optional<Best> used{};        ///< Tried, where that is only to be avoided.
+    NoPick why = NoPick::kNoneReady;
+};
+
+bool Registry::was_tried(WorkerIndex worker, const Tried& tried) const {
+    if (tried.workers.empty()) return false;
+    if (tried.has(worker)) return true;
+    const std::uint64_t group = workers_[worker].group;
+    return group != 0 && std::ranges::any_of(tried.workers, [&](WorkerIndex each) {
+               return each < workers_.size() && workers_[each].group == group;
+           });
+}
+
+/// SplitMix64.
+std::uint64_t Registry::draw() {
+    std::uint64_t z = drawn_ += 0x9E37'79B9'7F4A'7C15ULL;
+    z = (z ^ (z >> 30)) * 0xBF58'476D'1CE4'E5B9ULL;
+    z = (z ^ (z >> 27)) * 0x94D0'49BB'1331'11EBULL;
+    return z ^ (z >> 31);
+}
+
+void Registry::match(const Demand& demand) {
+    if (demand.blocks.empty()) return;
+    index_.match(demand.blocks, matches_);
+    for (const PrefixIndex::Match& each : matches_) matched_[each.worker] = each.blocks;
+}
+
+void Registry::unmatch() {
+    for (const PrefixIndex::Match& each : matches_) matched_[each.worker] = 0;
+    matches_.clear();
+}
+
+std::expected<Pick, NoPick> Registry::pick(const Demand& demand, const Tried& tried, Time now) {
+    Search search{.demand = demand, .tried = tried, .now = now, .pool = pool(demand.pool)};
+    match(demand);
+    for (const LegPhase kind : kKinds[static_cast<int>(demand.phase)]) {
+        const auto& members = search.pool.members[static_cast<int>(kind)];
+        if (members.empty()) continue;
+        this->search(search, members);
+        // Its own kind has somebody for it, or will have soon.
+        if (search.fresh || search.other_tier || search.why == NoPick::kAllBusy) break;
+    }
+    unmatch();
+    if (!search.fresh) search.fresh = search.other_tier ? search.other_tier : search.used;
+    if (!search.fresh) return std::unexpected(search.why);
+    return grant(search);
+}
+
+void Registry::search(Search& search, std::span<const WorkerIndex> members) {
+    const bool prefills =
+        search.demand.phase == LegPhase::kFull || search.demand.phase == LegPhase::kPrefill;
+    const bool tiers = search.pool.tiers && search.pool.policy == Policy::kDefault && prefills;
+    search.first_places = {};
+    if (tiers) {
+        search.first_places = search.pool.lengths.first_workers(
+            static_cast<std::uint32_t>(members.size()), search.now);
+    }
+    if (members.size() > kLookAtAll) {
+        for (std::size_t i = 0; i < kDrawn; ++i) consider(search, members[draw() % members.size()]);
+        const std::size_t holders = std::min(matches_.size(), kHolders);
+        for (std::size_t i = 0; i < holders; ++i) {
+            // Half of them those that hold the most, half of them anybody.
+            const bool longest = i < kHolders / 2 || matches_.size() <= kHolders;
+            const std::size_t at =
+                longest ? matches_.size() - 1 - i : draw() % (matches_.size() - kHolders / 2);
+            const Worker& worker = workers_[matches_[at].worker];
+            if (worker.place < members.size() && members[worker.place] == matches_[at].worker)
+                consider(search, matches_[at].worker);
+        }
+        if (search.fresh || search.other_tier) return;
+    }
+    for (const WorkerIndex index : members) consider(search, index);
+}
+
+void Registry::consider(Search& search, WorkerIndex index) {
+    const Worker& worker = workers_[index];
+    if (!takes_requests(index, search.now)) return;
+    const Load& ours = ledger_.load(index);
+    const bool avoided = was_tried(index, search.tried);
+    const bool excluded = avoided && search.tried.rule == Tried::Rule::kExclude;
+    const std::uint32_t capacity = worker.options.capacity;
+    if (excluded || (capacity != 0 && ours.requests >= capacity)) {
+        if (search.why != NoPick::kAllBusy)
+            search.why = excluded ? NoPick::kAllTried : NoPick::kAllBusy;
+        return;
+    }
+    Candidate candidate{.costs = &worker.options.costs,
+                        .seconds_per_work = seconds_per_work(index),
+                        .weight = worker.health.weight(search.now),
+                        .capacity = capacity,
+                        .load = ours};
+    candidate.load += worker.reported.foreign(search.pool.usual, search.now);
+    candidate.matched_tokens = std::min<std::uint64_t>(
+        std::uint64_t{matched_[index]} * worker.options.costs.block_tokens, search.demand.tokens);
+    Best best{.worker = index,
+              .picked_at = worker.picked_at,
+              .matched_tokens = candidate.matched_tokens,
+              .score = judge(search.pool.policy, search.demand, candidate)};
+    if (options_.jitter > 0.0) {
+        const double share = static_cast<double>(draw() >> 11) * 0x1p-53;
+        best.score.value *= 1.0 + options_.jitter * share;
+    }
+    if (avoided) return keep_better(search.used, best);
+    const int tier = LengthTiers::tier_of(best.score.load.prefill_tokens);
+    const bool own_tier = worker.place >= search.first_places[tier];
+    keep_better(own_tier ? search.fresh : search.other_tier, best);
+}
+
+Pick Registry::grant(Search& search) {
+    const Best& best = *search.fresh;
+    Worker& worker = workers_[best.worker];
+    auto lease = ledger_.acquire(best.worker, best.score.load);
+    SLUICE_ASSERT(lease.has_value());
+    worker.picked_at = ++serial_;
+    ++worker.picks;
+    worker.health.on_pick(search.now);
+    const Load& added = best.score.load;
+    if (added.prefill_tokens > 0)
+        search.pool.lengths.on_pick(added.prefill_tokens, static_cast<double>(added.prefill_work),
+                                    search.now);
+    return {.lease = std::move(*lease),
+            .matched_tokens = best.matched_tokens,
+            .ttft = best.score.ttft,
+            .work = best.score.work};
+}
+
+}  // namespace sluice::routing
