@@ -37,10 +37,10 @@ export class Cluster {
   }
 
   /** An engine that registers itself at the gateway. */
-  async startEngine(args = [], register = this.admin) {
+  async startEngine(args = [], { register = this.admin, lease = '2s' } = {}) {
     const { program, ready } = await startProgram([
       'engine', '--config', this.file, '--threads', '1', '--json',
-      '--register', register, '--lease', '2s', ...args,
+      '--register', register, '--lease', lease, ...args,
     ]);
     this.#engines.add(program);
     return { program, url: ready.url, port: new URL(ready.url).port };

@@ -32,7 +32,7 @@ async function answers() {
 }
 
 test('an engine that stands in etcd is a worker', async () => {
-  engine = await cluster.startEngine([], 'etcd');
+  engine = await cluster.startEngine([], { register: 'etcd' });
   await cluster.becomesReady(engine.url);
   await answers();
   const { status, body } = await cluster.ask('DELETE', `/workers/${(await cluster.worker(engine.url)).name}`);
@@ -63,7 +63,7 @@ test('while etcd is away its workers stay, and serve', async () => {
 });
 
 test('a worker that dies while etcd is away is off the list soon after', async () => {
-  const second = await cluster.startEngine([], 'etcd');
+  const second = await cluster.startEngine([], { register: 'etcd' });
   await cluster.becomesReady(second.url);
   await etcd.kill();
   second.program.kill('SIGKILL');

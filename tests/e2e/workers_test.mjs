@@ -38,7 +38,7 @@ test('an engine that registers itself is a worker, for as long as it renews its 
 });
 
 test('an engine that stops takes itself off the list', async () => {
-  const engine = await cluster.startEngine(['--lease', '600s']);
+  const engine = await cluster.startEngine([], { lease: '600s' });
   await cluster.becomesReady(engine.url);
   engine.program.kill('SIGTERM');
   assert.equal((await engine.program.ended).code, 0, engine.program.stderr);
@@ -46,11 +46,11 @@ test('an engine that stops takes itself off the list', async () => {
 });
 
 test('a restart within the lease is the same worker, and another process', async () => {
-  const engine = await cluster.startEngine(['--lease', '600s']);
+  const engine = await cluster.startEngine([], { lease: '600s' });
   const { name } = await cluster.becomesReady(engine.url);
   engine.program.kill('SIGKILL');
   await engine.program.ended;
-  const again = await cluster.startEngine(['--lease', '600s', '--port', engine.port]);
+  const again = await cluster.startEngine(['--port', engine.port], { lease: '600s' });
   assert.equal(again.url, engine.url);
   const worker = await cluster.reaches('is the new process', engine.url, (each) =>
     each?.state === 'ready' && each.pid === again.program.pid);
@@ -96,7 +96,7 @@ test('the last worker keeps what it has until it is done', async () => {
 });
 
 test('workers are added, shown and taken away by hand', async () => {
-  const engine = await cluster.startEngine(['--lease', '1s']);
+  const engine = await cluster.startEngine([], { lease: '1s' });
   await cluster.becomesReady(engine.url);
   // Without a lease it stays until it is deleted.
   const worker = { url: engine.url, pool: 'stable' };
