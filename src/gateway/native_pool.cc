@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "base/assert.h"
@@ -24,15 +25,6 @@ constexpr std::chrono::milliseconds kPauseOfEach{2};
 /// Bodies above this are prepared beside the event loop: encoding them takes milliseconds.
 constexpr std::size_t kInlineBodyBytes = 16 * 1024;
 
-routing::Costs costs_of(const port::ServerInfo& info) {
-    routing::Costs costs{.kv_tokens = info.pool_tokens, .block_tokens = info.block_tokens};
-    for (const port::KvComponent& each : info.kv_components) {
-        costs.replay = std::max(costs.replay, each.replay);
-        costs.min_hit = std::max(costs.min_hit, each.min_hit);
-    }
-    return costs;
-}
-
 }  // namespace
 
 NativePool::NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& pools,
@@ -52,20 +44,21 @@ const std::string& NativePool::engine() const {
 
 std::optional<std::size_t> NativePool::capacity() const {
     std::size_t total = 0;
-    for (const auto& [index, worker] : workers_) {
-        if (registry_.draining(index)) continue;
+    for (const auto& worker : workers_) {
+        if (worker->targets->draining()) continue;
         // A few more than run wait at the worker, so that a free place is taken in the next step. One
         // that is gone keeps its room: what waits for its return is looked at, and may be refused.
         const std::size_t running =
             worker->info ? worker->info->max_running : limits::kEngineRunning;
-        total += running + std::max<std::size_t>(1, running / 8);
+        total +=
+            (running + std::max<std::size_t>(1, running / 8)) * worker->targets->indices().size();
     }
     return total;
 }
 
 void NativePool::start() {
     started_ = true;
-    for (const auto& [unused, worker] : workers_) probe(*worker);
+    for (const auto& worker : workers_) probe(*worker);
 }
 
 Prepared NativePool::prepare(const InboundRequest& request) const {
@@ -99,13 +92,15 @@ std::expected<Assignment, routing::NoPick> NativePool::pick(routing::Demand dema
     demand.phase = leg_for(demand.phase, now);
     auto pick = registry_.pick(demand, tried, now);
     if (!pick) return std::unexpected(pick.error());
-    const Worker& worker = *workers_.at(pick->lease.worker());
+    const Worker& worker = *by_target_.at(pick->lease.worker());
+    const auto rank = worker.targets->rank_of(pick->lease.worker());
     return Assignment{.pool = this,
                       .url = worker.entry.url,
                       .worker = worker.name,
                       .info = worker.info,
                       .lease = std::move(pick->lease),
                       .leg = demand.phase,
+                      .rank = rank,
                       .work = pick->work};
 }
 
@@ -135,16 +130,18 @@ void NativePool::report_fault(routing::WorkerIndex index, dispatch::LegFault fau
     using dispatch::LegFault;
     if (fault == LegFault::kFull || fault == LegFault::kRefused || fault == LegFault::kBlocksLost)
         return;
-    if (registry_.ready(index))
-        log::warn("worker {} failed a request; asking whether it lives",
-                  workers_.at(index)->entry.url);
     // What shares its process, or its power, may be gone with it.
+    std::set<Worker*> suspects;
     for (const routing::WorkerIndex each : registry_.failure_group(index)) {
-        const auto found = workers_.find(each);
-        if (found == workers_.end()) continue;  // Another pool's.
-        registry_.set_ready(each, false, now);
-        found->second->pause = std::chrono::milliseconds(0);
-        probe(*found->second);
+        const auto found = by_target_.find(each);  // Or another pool's.
+        if (found != by_target_.end()) suspects.insert(found->second);
+    }
+    for (Worker* const worker : suspects) {
+        if (worker->targets->ready())
+            log::warn("worker {} failed a request; asking whether it lives", worker->entry.url);
+        worker->targets->set_ready(false, now);
+        worker->pause = std::chrono::milliseconds(0);
+        probe(*worker);
     }
 }
 
@@ -156,14 +153,14 @@ std::string NativePool::next_name(routing::LegPhase phase) {
     return fmt::format("{}-{}-{}", options_.name, to_string(phase), number);
 }
 
-NativePool::Worker* NativePool::find(const discovery::WorkerEntry& entry) {
-    for (const auto& [unused, worker] : workers_)
+NativePool::Worker* NativePool::find(const discovery::WorkerEntry& entry) const {
+    for (const auto& worker : workers_)
         if (worker->entry == entry) return worker.get();
     return nullptr;
 }
 
-const NativePool::Worker* NativePool::find(std::string_view name) const {
-    for (const auto& [unused, worker] : workers_)
+NativePool::Worker* NativePool::find(std::string_view name) const {
+    for (const auto& worker : workers_)
         if (worker->name == name) return worker.get();
     return nullptr;
 }
@@ -176,16 +173,24 @@ Result<std::string> NativePool::add(const discovery::WorkerEntry& entry) {
         if (started_ && !known->asked) probe(*known);
         return known->name;
     }
-    const auto index = registry_.add({.pool = index_, .phase = entry.phase});
-    if (!index) return std::unexpected(index.error());
     auto worker = std::make_unique<Worker>();
+    worker->targets = std::make_unique<WorkerTargets>(
+        registry_, routing::WorkerOptions{.pool = index_, .phase = entry.phase});
+    // How many ranks it has it will say.
+    if (const auto room = set_ranks(*worker, 1); !room) return std::unexpected(room.error());
     worker->name = next_name(entry.phase);
     worker->entry = entry;
-    worker->index = *index;
-    Worker& added = *workers_.emplace(*index, std::move(worker)).first->second;
+    Worker& added = *workers_.emplace_back(std::move(worker));
     log::info("worker {} of pool {} is at {}", added.name, options_.name, entry.url);
     if (started_) probe(added);
     return added.name;
+}
+
+Result<void> NativePool::set_ranks(Worker& worker, std::size_t ranks) {
+    std::erase_if(by_target_, [&](const auto& each) { return each.second == &worker; });
+    const auto done = worker.targets->resize(ranks);
+    for (const routing::WorkerIndex each : worker.targets->indices()) by_target_[each] = &worker;
+    return done;
 }
 
 void NativePool::remove(const discovery::WorkerEntry& entry) {
@@ -197,37 +202,28 @@ void NativePool::remove(const discovery::WorkerEntry& entry) {
 }
 
 void NativePool::drain(std::string_view name, bool on) {
-    const Worker* const found = find(name);
-    if (found == nullptr) return;
-    Worker& worker = *workers_.at(found->index);
-    worker.draining = on;
-    settle(worker);
+    Worker* const worker = find(name);
+    if (worker == nullptr) return;
+    worker->draining = on;
+    settle(*worker);
 }
 
 void NativePool::settle(Worker& worker) {
     const bool drains = worker.draining || worker.leaves;
-    if (registry_.draining(worker.index) == drains) return;
-    registry_.drain(worker.index, drains);
+    if (worker.targets->draining() == drains) return;
+    worker.targets->drain(drains);
     log::info("worker {} {}", worker.name, drains ? "is draining" : "takes requests again");
-    if (drains) events_.on_drain(worker.index);
-    if (!drains) events_.on_ready();
-}
-
-bool NativePool::idle(const Worker& worker) const {
-    return registry_.load(worker.index).requests == 0;
+    if (!drains) return events_.on_ready();
+    for (const routing::WorkerIndex each : worker.targets->indices()) events_.on_drain(each);
 }
 
 void NativePool::sweep() {
-    for (auto each = workers_.begin(); each != workers_.end();) {
-        const Worker& worker = *each->second;
-        if (!worker.leaves || !idle(worker)) {
-            ++each;
-            continue;
-        }
-        log::info("worker {} is gone from the list", worker.name);
-        registry_.remove(worker.index);
-        each = workers_.erase(each);
-    }
+    std::erase_if(workers_, [this](const std::unique_ptr<Worker>& worker) {
+        if (!worker->leaves || worker->targets->requests() > 0) return false;
+        log::info("worker {} is gone from the list", worker->name);
+        for (const routing::WorkerIndex each : worker->targets->indices()) by_target_.erase(each);
+        return true;
+    });
 }
 
 std::optional<discovery::WorkerEntry> NativePool::entry_of(std::string_view name) const {
@@ -248,10 +244,10 @@ WorkerView NativePool::view(const Worker& worker) const {
                     .report = worker.load,
                     .report_age = {},
                     .versions = worker.info,
-                    .leases = registry_.load(worker.index).requests,
+                    .leases = worker.targets->requests(),
                     .reason = worker.reason};
     if (worker.reachable) view.state = port::to_string(worker.load->state);
-    if (worker.reachable && registry_.draining(worker.index)) view.state = "draining";
+    if (worker.reachable && worker.targets->draining()) view.state = "draining";
     if (worker.load) {
         view.report_age = std::chrono::duration_cast<std::chrono::milliseconds>(
             std::chrono::steady_clock::now() - worker.reported);
@@ -261,7 +257,7 @@ WorkerView NativePool::view(const Worker& worker) const {
 
 std::vector<WorkerView> NativePool::workers() const {
     std::vector<WorkerView> views;
-    for (const auto& [unused, worker] : workers_) views.push_back(view(*worker));
+    for (const auto& worker : workers_) views.push_back(view(*worker));
     return views;
 }
 
@@ -291,15 +287,13 @@ void NativePool::on_load(Worker& worker, const Result<port::LoadReport>& load) {
     if (!load) return not_ready(worker, load.error().message());
     worker.reported = std::chrono::steady_clock::now();
     const bool same_process = worker.load && load->pid == worker.load->pid;
-    if (worker.load && !same_process) registry_.on_restart(worker.index, worker.reported);
+    if (worker.load && !same_process) worker.targets->on_restart(worker.reported);
     worker.load = *load;
-    registry_.report(worker.index,
-                     {.requests = load->running + load->waiting, .kv_share = load->kv_used_share},
-                     worker.reported);
+    worker.targets->report(*load, worker.reported);
     if (load->state != port::EngineState::kReady) return not_ready(worker, "it is not ready");
-    if (registry_.ready(worker.index) && same_process) {
+    if (worker.targets->ready() && same_process) {
         // Its breaker may have kept it out, and does so no more.
-        const bool takes = registry_.takes_requests(worker.index, worker.reported);
+        const bool takes = worker.targets->takes_requests(worker.reported);
         if (std::exchange(worker.kept_out, !takes) && takes) events_.on_ready();
         return probe_later(worker);
     }
@@ -313,13 +307,13 @@ void NativePool::on_info(Worker& worker, Result<port::ServerInfo> info) {
     if (!info) return not_ready(worker, info.error().message());
     worker.info = std::make_shared<const port::ServerInfo>(std::move(*info));
     const auto now = std::chrono::steady_clock::now();
-    if (!registry_.set_identity(worker.index, worker.info->fingerprint, now))
+    if (const auto room = set_ranks(worker, std::max(1U, worker.info->dp_ranks)); !room)
+        return not_ready(worker, room.error().message());
+    if (!worker.targets->describe(*worker.info, worker.name, now))
         return not_ready(worker, "it serves another model than its pool");
     worker.pause = kReadyPause;
     worker.reason.clear();
-    registry_.set_failure_group(worker.index, worker.info->failure_group);
-    registry_.set_costs(worker.index, costs_of(*worker.info));
-    registry_.set_ready(worker.index, true, now);
+    worker.targets->set_ready(true, now);
     log::info("worker {} is ready: {} {}", worker.entry.url, worker.info->model,
               worker.info->fingerprint.substr(0, 12));
     probe_later(worker);
@@ -327,9 +321,9 @@ void NativePool::on_info(Worker& worker, Result<port::ServerInfo> info) {
 }
 
 void NativePool::not_ready(Worker& worker, const std::string& reason) {
-    if (registry_.ready(worker.index)) log::warn("worker {} is gone: {}", worker.entry.url, reason);
+    if (worker.targets->ready()) log::warn("worker {} is gone: {}", worker.entry.url, reason);
     worker.reason = reason;
-    registry_.set_ready(worker.index, false, std::chrono::steady_clock::now());
+    worker.targets->set_ready(false, std::chrono::steady_clock::now());
     worker.pause = std::clamp(worker.pause * 2, kFirstPause, kLongestPause);
     probe_later(worker);
 }

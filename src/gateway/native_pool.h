@@ -20,6 +20,7 @@
 #include "gateway/pool.h"
 #include "gateway/pool_set.h"
 #include "gateway/request_preparer.h"
+#include "gateway/worker_targets.h"
 #include "net/event_loop.h"
 #include "net/http_client.h"
 
@@ -84,7 +85,7 @@ private:
     struct Worker {
         std::string name;
         discovery::WorkerEntry entry;
-        routing::WorkerIndex index = 0;
+        std::unique_ptr<WorkerTargets> targets;
         std::shared_ptr<const port::ServerInfo> info;
         std::unique_ptr<adapters::WorkerProbe> probe;
         net::Timer next_probe;
@@ -101,10 +102,11 @@ private:
 
     [[nodiscard]] routing::LegPhase leg_for(routing::LegPhase wanted, routing::Time now) const;
     [[nodiscard]] std::string next_name(routing::LegPhase phase);
-    [[nodiscard]] Worker* find(const discovery::WorkerEntry& entry);
-    [[nodiscard]] const Worker* find(std::string_view name) const;
+    [[nodiscard]] Worker* find(const discovery::WorkerEntry& entry) const;
+    [[nodiscard]] Worker* find(std::string_view name) const;
     [[nodiscard]] WorkerView view(const Worker& worker) const;
-    [[nodiscard]] bool idle(const Worker& worker) const;
+    /// So many as it says it has; an error is the registry's.
+    [[nodiscard]] Result<void> set_ranks(Worker& worker, std::size_t ranks);
     [[nodiscard]] std::chrono::milliseconds pause_of(const Worker& worker) const;
     /// What `draining` and `leaves` say.
     void settle(Worker& worker);
@@ -123,7 +125,8 @@ private:
     routing::PoolIndex index_;
     bool started_ = false;
     std::map<routing::LegPhase, std::uint64_t> named_;  ///< Names given so far.
-    std::map<routing::WorkerIndex, std::unique_ptr<Worker>> workers_;
+    std::vector<std::unique_ptr<Worker>> workers_;
+    std::map<routing::WorkerIndex, Worker*> by_target_;
 };
 
 }  // namespace sluice::gateway

@@ -92,6 +92,7 @@ port::GenerateRequest NativeRunner::port_request(std::uint32_t max_new_tokens) c
     request.resume_output_ids.assign(pump_.journal().begin(), pump_.journal().end());
     request.salt = request_.salt;
     request.phase = to_port(phase_);
+    request.dp_rank = rank_;
     if (phase_ == routing::LegPhase::kDecode && held_) request.kv_sources.push_back(*held_);
     // Answers are admitted before copies, whoever came first.
     request.priority = request_.role == RequestRole::kShadow ? kCopyPriority : request_.priority;
@@ -122,6 +123,7 @@ std::expected<void, LegRunner::NoStart> NativeRunner::start(const Assignment& as
     }
     arithmetic_ = arithmetic;
     phase_ = assignment.leg;
+    rank_ = assignment.rank;
     leg_seen_ = 0;
     url_ = assignment.url;
     pool_ = assignment.pool->name();

@@ -67,6 +67,7 @@ private:
     std::string pool_;        ///< That the answer came from.
     std::string url_;         ///< Of the running leg.
     std::string arithmetic_;  ///< Fingerprint and numerics of the first worker.
+    std::optional<std::uint32_t> rank_;
     routing::LegPhase phase_ = routing::LegPhase::kFull;  ///< Of the running leg.
     std::optional<port::KvSource> held_;                  ///< By the last prefill worker.
     std::optional<protocol::ApiError> refusal_;

@@ -37,6 +37,7 @@ struct Assignment {
     std::shared_ptr<const port::ServerInfo> info;
     routing::Lease lease;
     routing::LegPhase leg = routing::LegPhase::kFull;  ///< What it is to do.
+    std::optional<std::uint32_t> rank;                 ///< Of a worker that has several.
     double work = 0.0;                                 ///< routing::Pick::work
 };
 

@@ -97,6 +97,24 @@ test('a split service names the phase of each engine, and answers', async () => 
   }
 });
 
+test('data-parallel ranks share the work of one process', async () => {
+  const service = await startService(['--dp', '2']);
+  try {
+    assert.equal(service.workers.length, 1);
+    const stream = () =>
+      service.openai().chat.completions.create(storyRequest(7, 400, { stream: true }));
+    const streams = await Promise.all([stream(), stream(), stream(), stream()]);
+    await waitUntil('both ranks have two requests each', async () => {
+      const { ranks } = await (await fetch(`${service.workers[0].url}/ready`)).json();
+      return ranks.length === 2 && ranks.every(({ running, waiting }) => running + waiting === 2);
+    });
+    const texts = await Promise.all(streams.map(async (each) => (await collect(each)).text));
+    assert.equal(new Set(texts).size, 1);
+  } finally {
+    await service.stop();
+  }
+});
+
 test('a detached service answers until it is told to stop', () =>
   withFolder(async (folder) => {
     const up = await runProgram(['up', '--port', '0', '--state', folder, '--detach', '--json']);

@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 
 import { collect, storyRequest } from './answers.mjs';
 import { Cluster } from './cluster.mjs';
+import { waitUntil } from './waiting.mjs';
 
 const kTokens = 600;
 
@@ -131,4 +132,26 @@ test('what makes no worker is refused with its field', async () => {
   const { code, text } = await cluster.ctl('drain', 'nobody');
   assert.equal(code, 1);
   assert.match(text, /there is no worker "nobody"/);
+});
+
+test('a worker that comes back with another model gets no request', async () => {
+  const engine = await cluster.startEngine([], { lease: '600s' });
+  await cluster.becomesReady(engine.url);
+  engine.program.kill('SIGKILL');
+  await engine.program.ended;
+  const other = await cluster.startEngine(
+    ['--port', engine.port, '--model', new URL('../../models/krill/krill-f16.gguf', import.meta.url).pathname],
+    { lease: '600s' },
+  );
+  const worker = await cluster.reaches('says why', other.url, (each) => /another model/.test(each?.reason));
+  assert.notEqual(worker.versions.fingerprint, (await cluster.worker(first.url)).versions.fingerprint);
+  const answers = await Promise.all(
+    Array.from({ length: 6 }, async () => collect(await startStream({ max_tokens: 40 }))),
+  );
+  for (const { text } of answers) assert.ok(expected.text.startsWith(text));
+  await waitUntil('its engine had nothing to do', async () => {
+    const text = await (await fetch(`${other.url}/metrics`)).text();
+    return /^sluice_engine_tokens_total\{phase="decode"\} 0$/m.test(text);
+  });
+  other.program.kill('SIGKILL');
 });

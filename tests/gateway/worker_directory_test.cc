@@ -2,6 +2,8 @@
 
 #include "gateway/worker_directory.h"
 
+#include <set>
+
 #include "base/limits.h"
 #include "tests/gateway/gateway_fixture.h"
 
@@ -18,6 +20,10 @@ protected:
     }
     Reply add(const std::string& url, const std::string& more = {}) {
         return admin("POST", "/workers", R"({"pool":"stable","url":")" + url + "\"" + more + "}");
+    }
+    void drain(const std::string& name, bool on) {
+        const std::string body = on ? R"({"draining":true})" : R"({"draining":false})";
+        EXPECT_EQ(admin("PATCH", "/workers/" + name, body).status, 200);
     }
     [[nodiscard]] std::string state(const std::string& name) {
         const Reply reply = admin("GET", "/workers/" + name);
@@ -37,8 +43,10 @@ TEST_F(WorkerDirectoryTest, AWorkerThatIsAddedServesAndOneThatIsTakenAwayIsForgo
     ASSERT_EQ(added.status, 200) << added.body;
     EXPECT_EQ(name(added), "stable-1");
     run_until([&] { return state("stable-1") == "ready"; });
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(chat("").status, 200);
+    drain("stable-0", true);
+    EXPECT_EQ(chat("").status, 200);
     EXPECT_FALSE(other.requests.empty());
+    drain("stable-0", false);
     const std::size_t served = other.requests.size();
     const Reply removed = admin("DELETE", "/workers/stable-1");
     EXPECT_EQ(removed.status, 200);
@@ -80,9 +88,10 @@ TEST_F(WorkerDirectoryTest, ADrainedWorkerGetsNothingUntilItIsUndone) {
     EXPECT_EQ(state("stable-1"), "draining");
     for (int i = 0; i < 4; ++i) EXPECT_EQ(chat("").status, 200);
     EXPECT_TRUE(other.requests.empty());
-    EXPECT_EQ(admin("PATCH", "/workers/stable-1", R"({"draining":false})").status, 200);
+    drain("stable-1", false);
     EXPECT_EQ(state("stable-1"), "ready");
-    for (int i = 0; i < 4; ++i) EXPECT_EQ(chat("").status, 200);
+    drain("stable-0", true);
+    EXPECT_EQ(chat("").status, 200);
     EXPECT_FALSE(other.requests.empty());
 }
 
@@ -103,6 +112,39 @@ TEST_F(WorkerDirectoryTest, AStreamOnADrainedWorkerGoesOnElsewhere) {
     ASSERT_EQ(other.requests.size(), 1U);
     EXPECT_EQ(other.requests[0].resume_output_ids.size(), 1U);
     run_until([&] { return worker->gone == 1; });
+}
+
+TEST_F(WorkerDirectoryTest, EachRankOfAWorkerIsChosenByItself) {
+    open();
+    EXPECT_EQ(chat("").status, 200);
+    EXPECT_FALSE(worker->requests[0].dp_rank.has_value()) << "there is only one";
+    FakeWorker other(loop, {hangs("Rome."), hangs("Rome."), says("Rome.")});
+    other.info.dp_ranks = 2;
+    EXPECT_EQ(add(other.url()).status, 200);
+    run_until([&] { return state("stable-1") == "ready"; });
+    EXPECT_EQ(known(), 2U) << "it is one worker";
+    drain("stable-0", true);
+    {
+        Reply replies[2];
+        const auto one =
+            begin_send(replies[0], "POST", "/v1/chat/completions", body(R"(,"stream":true)"));
+        const auto two =
+            begin_send(replies[1], "POST", "/v1/chat/completions", body(R"(,"stream":true)"));
+        run_until([&] { return other.requests.size() == 2; });
+        const std::set ranks{other.requests[0].dp_rank, other.requests[1].dp_rank};
+        EXPECT_EQ(ranks, (std::set<std::optional<std::uint32_t>>{0, 1}));
+    }
+    run_until([&] { return other.gone == 2; });
+    // It comes back with one.
+    other.info.dp_ranks = 1;
+    other.pid = 101;
+    EXPECT_EQ(add(other.url()).status, 200);
+    run_until([&] {
+        return admin("GET", "/workers/stable-1").json().at("pid").as_int64() == 101 &&
+               gateway->pools().registry().ready_in(0, std::chrono::steady_clock::now()) == 1;
+    });
+    EXPECT_EQ(chat("").status, 200);
+    EXPECT_FALSE(other.requests.at(2).dp_rank.has_value());
 }
 
 TEST_F(WorkerDirectoryTest, ThousandsOfRegistrationsStayWithinTheBound) {

@@ -1,0 +1,91 @@
+#include "gateway/worker_targets.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace sluice::gateway {
+namespace {
+
+routing::Costs costs_of(const port::ServerInfo& info) {
+    routing::Costs costs{.kv_tokens = info.pool_tokens, .block_tokens = info.block_tokens};
+    for (const port::KvComponent& each : info.kv_components) {
+        costs.replay = std::max(costs.replay, each.replay);
+        costs.min_hit = std::max(costs.min_hit, each.min_hit);
+    }
+    return costs;
+}
+
+}  // namespace
+
+WorkerTargets::WorkerTargets(routing::Registry& registry, routing::WorkerOptions options)
+    : registry_(registry), options_(std::move(options)) {}
+
+WorkerTargets::~WorkerTargets() {
+    for (const routing::WorkerIndex each : indices_) registry_.remove(each);
+}
+
+Result<void> WorkerTargets::resize(std::size_t ranks) {
+    for (; indices_.size() > ranks; indices_.pop_back()) registry_.remove(indices_.back());
+    while (indices_.size() < ranks) {
+        const auto index = registry_.add(options_);
+        if (!index) return std::unexpected(index.error());
+        if (!indices_.empty()) registry_.drain(*index, draining());
+        indices_.push_back(*index);
+    }
+    return {};
+}
+
+std::optional<std::uint32_t> WorkerTargets::rank_of(routing::WorkerIndex target) const {
+    if (indices_.size() == 1) return std::nullopt;
+    return static_cast<std::uint32_t>(std::ranges::find(indices_, target) - indices_.begin());
+}
+
+void WorkerTargets::set_ready(bool ready, routing::Time now) {
+    for (const routing::WorkerIndex each : indices_) registry_.set_ready(each, ready, now);
+}
+
+bool WorkerTargets::takes_requests(routing::Time now) const {
+    return std::ranges::any_of(
+        indices_, [&](routing::WorkerIndex each) { return registry_.takes_requests(each, now); });
+}
+
+void WorkerTargets::drain(bool on) {
+    for (const routing::WorkerIndex each : indices_) registry_.drain(each, on);
+}
+
+std::uint32_t WorkerTargets::requests() const {
+    std::uint32_t total = 0;
+    for (const routing::WorkerIndex each : indices_) total += registry_.load(each).requests;
+    return total;
+}
+
+void WorkerTargets::report(const port::LoadReport& load, routing::Time now) {
+    const bool by_rank = load.ranks.size() == indices_.size();
+    for (std::size_t rank = 0; rank < indices_.size(); ++rank) {
+        std::uint32_t requests = load.running + load.waiting;
+        float kv_share = load.kv_used_share;
+        if (by_rank) {
+            requests = load.ranks[rank].running + load.ranks[rank].waiting;
+            kv_share = load.ranks[rank].kv_used_share;
+        }
+        registry_.report(indices_[rank], {.requests = requests, .kv_share = kv_share}, now);
+    }
+}
+
+void WorkerTargets::on_restart(routing::Time now) {
+    for (const routing::WorkerIndex each : indices_) registry_.on_restart(each, now);
+}
+
+bool WorkerTargets::describe(const port::ServerInfo& info, const std::string& name,
+                             routing::Time now) {
+    bool same = true;
+    for (const routing::WorkerIndex each : indices_) {
+        same = registry_.set_identity(each, info.fingerprint, now) && same;
+        const bool alone = indices_.size() == 1 || !info.failure_group.empty();
+        registry_.set_failure_group(each, alone ? info.failure_group : name);
+        registry_.set_costs(each, costs_of(info));
+    }
+    return same;
+}
+
+}  // namespace sluice::gateway
