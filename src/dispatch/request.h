@@ -139,7 +139,6 @@ enum class Running : std::uint8_t {
 };
 /// The pool takes no more requests.
 struct PoolClosed {
-    using Running = dispatch::Running;
     routing::PoolIndex pool = 0;
     Running running = Running::kFinish;
 };

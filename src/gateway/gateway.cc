@@ -65,7 +65,7 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
       options_(std::move(options)),
       probe_(registry_),
       client_(loop, {.idle_connections_per_host = kIdleConnections, .ca_file = options_.ca_file}),
-      resumes_(loop, pools_),
+      resumes_(loop, pools_, probe_),
       directory_(loop, client_, options_.etcd),
       tasks_(kPreparingThreads, kPreparingMax) {
     add_pools();
@@ -313,14 +313,13 @@ void Gateway::serve_one(Pool& pool) {
     loop_.post([generation] { generation->worker_available(); });
 }
 
-void Gateway::close_pool(Pool& pool, dispatch::PoolClosed::Running running) {
+void Gateway::close_pool(Pool& pool, dispatch::Running running) {
     std::vector<std::shared_ptr<Generation>> all;
     for (const auto& [unused, generation] : live_) all.push_back(generation);
     for (const auto& generation : all) {
         // What can't be moved as it is finishes where it runs.
         const bool stays = !generation->can_go_on_in(*stable_);
-        generation->pool_closed(pool.index(),
-                                stays ? dispatch::PoolClosed::Running::kFinish : running);
+        generation->pool_closed(pool.index(), stays ? dispatch::Running::kFinish : running);
     }
     serve_queue();
 }

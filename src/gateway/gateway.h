@@ -86,7 +86,7 @@ public:
     /// The plan has changed: what waits is steered anew.
     void replan();
     /// `pool` takes no more requests; to be called once Steering no longer chooses it.
-    void close_pool(Pool& pool, dispatch::PoolClosed::Running running);
+    void close_pool(Pool& pool, dispatch::Running running);
 
     /// What runs on this worker goes on elsewhere where it can.
     void evacuate(routing::WorkerIndex worker);

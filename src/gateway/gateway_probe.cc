@@ -2,6 +2,18 @@
 
 namespace sluice::gateway {
 
+namespace {
+
+std::array<metrics::Gauge, 4> lease_gauges(metrics::Registry& registry) {
+    using routing::LegPhase;
+    auto family = registry.gauge("sluice_leases", "Live leases on workers.", {"phase"});
+    const auto of = [&](LegPhase phase) { return family.with({routing::to_string(phase)}); };
+    return {of(LegPhase::kFull), of(LegPhase::kEncode), of(LegPhase::kPrefill),
+            of(LegPhase::kDecode)};
+}
+
+}  // namespace
+
 GatewayProbe::GatewayProbe(metrics::Registry& registry)
     : requests_(registry.counter("sluice_requests_total", "Requests by how they ended.",
                                  {"pool", "kind", "bucket", "outcome"})),
@@ -14,7 +26,15 @@ GatewayProbe::GatewayProbe(metrics::Registry& registry)
           registry.gauge("sluice_open_streams", "Requests that are being answered.").with({})),
       queue_depth_(
           registry.gauge("sluice_queue_depth", "Requests that wait for a worker.").with({})),
-      leases_(registry.gauge("sluice_leases", "Live leases on workers.", {"phase"}).with({"full"})),
+      leases_(lease_gauges(registry)),
+      quarantined_(registry
+                       .counter("sluice_quarantined_total",
+                                "Prompts that cost more workers than a request may.")
+                       .with({})),
+      resumes_waiting_(registry
+                           .gauge("sluice_resumes_waiting",
+                                  "Requests that lost their worker and wait for their turn.")
+                           .with({})),
       retries_(
           registry.counter("sluice_retries_total", "Legs started again before the first token.")
               .with({})),

@@ -243,7 +243,7 @@ void Generation::pick() {
         return advance(dispatch::NoWorker{assignment.error()});
     }
     assignment_ = std::move(*assignment);
-    services_.probe.leases(services_.pools.registry().leases());
+    services_.probe.lease_began(assignment_.leg);
     advance(dispatch::WorkerFound{.pool = pool_->index(),
                                   .worker = assignment_.lease.worker(),
                                   .rules = pool_->rules(),
@@ -280,14 +280,14 @@ void Generation::end_leg() {
     if (!assignment_.lease.active()) return;
     Pool* const pool = assignment_.pool;
     legs_.back().ended = since_arrival(steady_clock::now());
+    services_.probe.lease_ended(assignment_.leg);
     assignment_ = {};
-    services_.probe.leases(services_.pools.registry().leases());
     services_.on_room(*pool);
 }
 
 void Generation::worker_available() { advance(dispatch::WorkerAvailable{}); }
 
-void Generation::pool_closed(routing::PoolIndex pool, dispatch::PoolClosed::Running running) {
+void Generation::pool_closed(routing::PoolIndex pool, dispatch::Running running) {
     advance(dispatch::PoolClosed{.pool = pool, .running = running});
 }
 
@@ -425,7 +425,10 @@ ApiError Generation::error_of(Failure failure) const {
 
 void Generation::fail(Failure failure) {
     if (failure == Failure::kWorkersLost && pool_->rules().resumable)
-        if (const auto hash = prompt_hash()) services_.quarantine.add(*hash, steady_clock::now());
+        if (const auto hash = prompt_hash()) {
+            services_.quarantine.add(*hash, steady_clock::now());
+            services_.probe.quarantined();
+        }
     if (failure == Failure::kRefused && refusal_) return tell_client(*refusal_);
     const bool others_words = failure == Failure::kRefused || failure == Failure::kQueueFull ||
                               failure == Failure::kNoOtherWorker;

@@ -63,9 +63,9 @@ public:
     /// There may be a worker now.
     void worker_available();
     /// The pool takes no more requests: what waits for it goes where the plan says now.
+    void pool_closed(routing::PoolIndex pool, dispatch::Running running);
     /// The worker takes no more requests; what it has of this one goes on elsewhere.
     void worker_closed(routing::WorkerIndex worker);
-    void pool_closed(routing::PoolIndex pool, dispatch::PoolClosed::Running running);
     /// Whether what it has so far could be continued by a worker of `pool`, bit for bit.
     [[nodiscard]] bool can_go_on_in(const Pool& pool) const;
     /// The service stops.

@@ -181,6 +181,10 @@ bool NativeRunner::gave_up(const port::GenerateFrame& frame) {
 void NativeRunner::on_frame(const port::GenerateFrame& frame) { static_cast<void>(take(frame)); }
 
 void NativeRunner::on_handover(const port::GenerateFrame& frame) {
+    if (phase_ != routing::LegPhase::kPrefill) {
+        return observer_.on_leg_failed(
+            LegFault::kBroken, {ErrorCode::kCorrupt, "a hand-over came that nobody asked for"});
+    }
     held_ = frame.kv->source;
     if (take(frame)) return observer_.on_handed_over();
     // What the client sees ends with prefill's token: nobody will decode.

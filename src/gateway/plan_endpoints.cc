@@ -191,9 +191,9 @@ void add_plan_endpoints(Gateway& gateway, PlanService& service) {
     });
     routes.add("POST", "/admin/rollback", [&](const Exchange& exchange, std::string_view) {
         const bool evacuate = exchange->request().query.find("evacuate=true") != std::string::npos;
-        const auto done = service.roll_back(read_operator(exchange),
-                                            evacuate ? dispatch::PoolClosed::Running::kEvacuate
-                                                     : dispatch::PoolClosed::Running::kFinish);
+        const auto done =
+            service.roll_back(read_operator(exchange),
+                              evacuate ? dispatch::Running::kEvacuate : dispatch::Running::kFinish);
         if (!done) return refuse(exchange, done.error());
         answer(exchange, plan_json(service.controller()));
     });

@@ -11,7 +11,7 @@
 namespace sluice::gateway {
 namespace {
 
-using Running = dispatch::PoolClosed::Running;
+using Running = dispatch::Running;
 
 /// How often pools are looked at; guards every fifth time.
 constexpr std::chrono::milliseconds kTurn{200};

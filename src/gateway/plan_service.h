@@ -61,7 +61,7 @@ public:
     [[nodiscard]] Result<void> reload(traffic::Plan plan);
     [[nodiscard]] Result<void> rearm(const Operator& by);
     /// Takes effect even if it can't be written, which is then the error.
-    [[nodiscard]] Result<void> roll_back(const Operator& by, dispatch::PoolClosed::Running running);
+    [[nodiscard]] Result<void> roll_back(const Operator& by, dispatch::Running running);
 
     [[nodiscard]] const traffic::Controller& controller() const { return controller_; }
     [[nodiscard]] const std::vector<std::string>& pool_names() const { return options_.pools; }
@@ -81,7 +81,7 @@ private:
     /// Writes it down, and carries it out.
     [[nodiscard]] Result<void> take(const traffic::Change& change);
     [[nodiscard]] Result<void> carry_out(const traffic::Change& rollback,
-                                         dispatch::PoolClosed::Running running);
+                                         dispatch::Running running);
     void watch();
     void watch_pools();
     void shed(std::string_view pool, std::string_view result);

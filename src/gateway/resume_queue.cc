@@ -21,6 +21,7 @@ std::optional<ResumeQueue::Turn> ResumeQueue::ask(Generation& generation, Pool& 
         waiting_, [&](const Waiting& each) { return each.pool == pool.index(); });
     auto turn = others_first ? std::nullopt : admit(pool.index(), tokens);
     if (!turn) waiting_.push_back({generation.weak_from_this(), pool.index(), tokens});
+    probe_.resumes_waiting(waiting_.size());
     return turn;
 }
 
@@ -37,6 +38,7 @@ void ResumeQueue::forget(const Generation& generation) {
         const auto waiting = each.generation.lock();
         return !waiting || waiting.get() == &generation;
     });
+    probe_.resumes_waiting(waiting_.size());
 }
 
 void ResumeQueue::call_next() {
@@ -55,6 +57,7 @@ void ResumeQueue::call_next() {
         // Later: the request whose turn ended is still at work.
         loop_.post([generation] { generation->worker_available(); });
     }
+    probe_.resumes_waiting(waiting_.size());
 }
 
 }  // namespace sluice::gateway

@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "dispatch/resume_pacer.h"
+#include "gateway/gateway_probe.h"
 #include "gateway/pool_set.h"
 #include "net/event_loop.h"
 
@@ -20,7 +21,8 @@ class ResumeQueue {
 public:
     using Turn = dispatch::ResumePacer::Turn;
 
-    ResumeQueue(net::EventLoop& loop, PoolSet& pools) : loop_(loop), pools_(pools) {}
+    ResumeQueue(net::EventLoop& loop, PoolSet& pools, GatewayProbe& probe)
+        : loop_(loop), pools_(pools), probe_(probe) {}
 
     /// A turn for `tokens` in `pool`, or nothing: then the request lines up, and is called
     /// (`worker_available`) when its turn has come, which it then gets by asking again.
@@ -44,6 +46,7 @@ private:
 
     net::EventLoop& loop_;
     PoolSet& pools_;
+    GatewayProbe& probe_;
     dispatch::ResumePacer pacer_;
     std::deque<Waiting> waiting_;  ///< No more than there are requests.
     std::map<const Generation*, Turn>

@@ -6,6 +6,8 @@
 #include <boost/json/object.hpp>
 #include <boost/json/serialize.hpp>
 
+#include "dispatch/engine_kind.h"
+
 namespace sluice::gateway {
 namespace {
 
@@ -37,6 +39,11 @@ json::object worker_object(const WorkerView& worker) {
     return object;
 }
 
+json::object resume_json(const Pool& pool) {
+    const dispatch::EngineKind& kind = dispatch::engine_kind(pool.engine());
+    return {{"kind", dispatch::to_string(kind.resume)}, {"why", kind.why}};
+}
+
 }  // namespace
 
 std::string pools_json(const PoolSet& pools) {
@@ -47,6 +54,7 @@ std::string pools_json(const PoolSet& pools) {
         rows.push_back(
             json::object{{"name", pool->name()},
                          {"engine", pool->engine()},
+                         {"resume", resume_json(*pool)},
                          {"ready", pools.any_ready(*pool)},
                          {"dispatched_total", pools.registry().dispatched(pool->index())},
                          {"workers", std::move(workers)}});

@@ -7,6 +7,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "dispatch/engine_kind.h"
 #include "gateway/leg_result.h"
 #include "gateway/upstream_runner.h"
 #include "net/url.h"
@@ -70,7 +71,9 @@ UpstreamPool::UpstreamPool(net::EventLoop& loop, net::HttpClient& client, PoolSe
 UpstreamPool::~UpstreamPool() = default;
 
 dispatch::Rules UpstreamPool::rules() const {
-    return {.resumable = false, .tried = routing::Tried::Rule::kExclude, .losses_max = 3};
+    return {.resumable = dispatch::engine_kind(engine()).resume != dispatch::Resume::kRefused,
+            .tried = routing::Tried::Rule::kExclude,
+            .losses_max = 3};
 }
 
 void UpstreamPool::start() {

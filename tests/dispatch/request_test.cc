@@ -181,9 +181,9 @@ TEST_F(RequestTest, AClientThatLeavesEndsItInEveryPhase) {
 
 TEST_F(RequestTest, AClosedPoolLetsItsRequestsFinishOrSendsThemElsewhere) {
     run_on(0);
-    EXPECT_EQ(on(PoolClosed{0, PoolClosed::Running::kFinish}), kNothing);
-    EXPECT_EQ(on(PoolClosed{1, PoolClosed::Running::kEvacuate}), kNothing);
-    EXPECT_EQ(on(PoolClosed{0, PoolClosed::Running::kEvacuate}), kElsewhere);
+    EXPECT_EQ(on(PoolClosed{0, Running::kFinish}), kNothing);
+    EXPECT_EQ(on(PoolClosed{1, Running::kEvacuate}), kNothing);
+    EXPECT_EQ(on(PoolClosed{0, Running::kEvacuate}), kElsewhere);
     EXPECT_EQ(on(WorkerFound{.pool = 1}), std::vector{Kind::kStartLeg});
     EXPECT_EQ(request.losses(), 0U);
 }
@@ -191,7 +191,7 @@ TEST_F(RequestTest, AClosedPoolLetsItsRequestsFinishOrSendsThemElsewhere) {
 TEST_F(RequestTest, WhatCannotBeResumedStaysInAClosedPool) {
     run_on(0, kOnceEach);
     static_cast<void>(on(AnswerBegun{}));
-    EXPECT_EQ(on(PoolClosed{0, PoolClosed::Running::kEvacuate}), kNothing);
+    EXPECT_EQ(on(PoolClosed{0, Running::kEvacuate}), kNothing);
 }
 
 TEST_F(RequestTest, AfterTheEndNothingFollows) {

@@ -12,6 +12,7 @@
 #include "net/sse.h"
 #include "port/generate.h"
 #include "port/load_report.h"
+#include "port/port_error.h"
 
 namespace sluice::gateway {
 
@@ -49,7 +50,8 @@ public:
     std::uint32_t pid = 100;
     std::vector<port::GenerateRequest> requests;
     std::vector<std::shared_ptr<net::HttpExchange>> exchanges;
-    std::size_t gone = 0;  ///< Requests whose connection the gateway closed early.
+    std::size_t gone = 0;               ///< Requests whose connection the gateway closed early.
+    std::vector<std::string> released;  ///< Holds that it was told to let go of.
 
 private:
     void serve(const std::shared_ptr<net::HttpExchange>& exchange) {
@@ -63,6 +65,11 @@ private:
                     .pid = pid})));
         if (path == "/server_info")
             return exchange->respond(net::HttpResponse::json(200, to_json(info)));
+        if (path == "/kv/release") {
+            const json::value body = json::parse(exchange->request().body);
+            released.push_back(json::value_to<std::string>(body.at("hold")));
+            return exchange->respond(net::HttpResponse::json(200, "{}"));
+        }
         requests.push_back(*port::parse_generate_request(exchange->request().body));
         exchanges.push_back(exchange);
         exchange->on_client_gone([this] { ++gone; });
@@ -107,6 +114,31 @@ inline FakeWorker::Script says(std::string text) {
                   all.begin() + static_cast<std::ptrdiff_t>(request.resume_output_ids.size()));
         send_frame(exchange, tokens(all));
         end_with(exchange, port::FinishType::kStop);
+    };
+}
+
+/// Asked to prefill, says the first token that is missing of `text`, and holds what it computed.
+inline FakeWorker::Script prefills(std::string text) {
+    return [text](const port::GenerateRequest& request, net::HttpExchange& exchange) {
+        if (request.phase != port::Phase::kPrefill) return says(text)(request, exchange);
+        begin(exchange);
+        port::GenerateFrame last = tokens({ids(text)[request.resume_output_ids.size()]});
+        last.kv = port::KvHandover{
+            .source = {.url = {}, .hold = request.rid, .keys = {}, .tail_tokens = 5},
+            .hold_until_ms = 30'000};
+        send_frame(exchange, last);
+        exchange.write(net::sse_event("[DONE]"));
+        exchange.end_stream();
+    };
+}
+
+/// It can't have the blocks that it was to start from.
+inline FakeWorker::Script misses_blocks() {
+    return [](const port::GenerateRequest&, net::HttpExchange& exchange) {
+        exchange.respond(net::HttpResponse::json(
+            503, to_json(port::PortError{.message = "the blocks are gone",
+                                         .code = std::string(port::kKvUnavailable),
+                                         .param = {}})));
     };
 }
 
@@ -173,7 +205,9 @@ protected:
                                  .dialect = "deepseek-v4.1",
                                  .thinking = protocol::Thinking::kOff,
                                  .context_tokens = 131'072});
-        options.native_pools.push_back({.name = "stable", .workers = {{.url = worker->url()}}});
+        if (std::ranges::find(options.native_pools, "stable", &NativePoolOptions::name) ==
+            options.native_pools.end())
+            options.native_pools.push_back({.name = "stable", .workers = {{.url = worker->url()}}});
         for (NativePoolOptions& pool : options.native_pools) pool.preparer = preparer;
         options.stable = "stable";
         auto created = Gateway::create(loop, std::move(options));
