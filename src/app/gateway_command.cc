@@ -16,6 +16,7 @@
 #include "app/admission_options.h"
 #include "app/command.h"
 #include "app/stable_pool.h"
+#include "base/fault_points.h"
 #include "base/log.h"
 #include "base/nearest.h"
 #include "discovery/worker_entry.h"
@@ -169,6 +170,10 @@ Result<gateway::GatewayProcessOptions> process_options(const Options& options,
     if (!plan) return std::unexpected(plan.error());
     const std::string& stable = *stable_pool(config).name;
     gateway::GatewayProcessOptions process;
+    const auto faults = fault_points_of_environment();
+    if (!faults) return std::unexpected(faults.error());
+    if (faults->any()) log::warn("faults are planted on purpose: SLUICE_FAULTS is set");
+    process.gateway.faults = *faults;
     process.plan = std::move(*plan);
     if (!options.config.empty())
         process.read_plan = [file = options.config, pools = process.plan.pools] {

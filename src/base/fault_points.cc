@@ -13,9 +13,9 @@
 namespace sluice {
 namespace {
 
-constexpr auto kNames =
-    std::to_array<std::string_view>({"slow_step", "other_sampling", "wrong_model", "crash_after",
-                                     "stall_after", "pull_cut", "pull_flip", "pull_hang"});
+constexpr auto kNames = std::to_array<std::string_view>(
+    {"slow_step", "other_sampling", "wrong_model", "crash_after", "stall_after", "pull_cut",
+     "pull_flip", "pull_hang", "move_every"});
 
 /// Those that are on or off.
 bool* flag(std::string_view name, FaultPoints& faults) {
@@ -24,6 +24,13 @@ bool* flag(std::string_view name, FaultPoints& faults) {
     if (name == "pull_cut") return &faults.pull_cut;
     if (name == "pull_flip") return &faults.pull_flip;
     return name == "pull_hang" ? &faults.pull_hang : nullptr;
+}
+
+/// Those that happen after a number of tokens.
+std::optional<std::uint64_t>* count(std::string_view name, FaultPoints& faults) {
+    if (name == "crash_after") return &faults.crash_after;
+    if (name == "stall_after") return &faults.stall_after;
+    return name == "move_every" ? &faults.move_every : nullptr;
 }
 
 std::unexpected<Error> wrong(std::string_view name, std::string_view wanted) {
@@ -47,10 +54,10 @@ Result<void> take(std::string_view name, std::string_view value, FaultPoints& fa
     } else if (bool* const on = flag(name, faults)) {
         if (!value.empty()) return wrong(name, "no value");
         *on = true;
-    } else if (name == "crash_after" || name == "stall_after") {
+    } else if (auto* const after = count(name, faults)) {
         const auto number = tokens(name, value);
         if (!number) return std::unexpected(number.error());
-        (name == "crash_after" ? faults.crash_after : faults.stall_after) = *number;
+        *after = *number;
     } else {
         return std::unexpected(Error::invalid(
             fmt::format("there is no fault '{}'{}", name, did_you_mean(name, kNames)),

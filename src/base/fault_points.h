@@ -26,13 +26,16 @@ struct FaultPoints {
     bool pull_flip = false;  ///< One bit of each block arrives changed.
     bool pull_hang = false;  ///< The answer begins and never ends.
 
+    // Of the gateway:
+    /// A stream goes on with another worker after so many tokens, again and again.
+    std::optional<std::uint64_t> move_every;
+
     [[nodiscard]] bool any() const { return *this != FaultPoints{}; }
     bool operator==(const FaultPoints&) const = default;
 };
 
 /// "slow_step=20ms,other_sampling,wrong_model,crash_after=500,stall_after=500,pull_cut,pull_flip,
-/// pull_hang". An unknown name is an
-/// error with the nearest known one.
+/// pull_hang,move_every=1". An unknown name is an error with the nearest known one.
 [[nodiscard]] Result<FaultPoints> parse_fault_points(std::string_view text);
 
 /// Of SLUICE_FAULTS; none if it is not set.

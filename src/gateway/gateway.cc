@@ -80,6 +80,7 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
         .steering = *steering_,
         .admission = options_.admission.get(),
         .headers_after = options_.headers_after,
+        .move_every = options_.faults.move_every,
         .observers = {},
         .beside_loop =
             [this](std::function<void()> work, std::function<void()> then) {

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/fault_points.h"
 #include "base/metrics.h"
 #include "base/task_pool.h"
 #include "gateway/access.h"
@@ -54,6 +55,7 @@ struct GatewayOptions {
     /// A stream that waits longer gets its head, and comments from then on.
     std::chrono::milliseconds headers_after{2'000};
     std::vector<std::shared_ptr<RequestObserver>> observers;
+    FaultPoints faults{};  ///< Planted on purpose; none in earnest.
     /// What /admin/records, /admin/where and /admin/card read; a RecordKeeper among the observers
     /// writes it. May be null.
     std::shared_ptr<record::RecordStore> records;

@@ -346,6 +346,18 @@ void Generation::on_tokens(std::uint32_t tokens) {
     }
     services_.resumes.end(turn_);
     advance(dispatch::TokensCame{tokens});
+    if (services_.move_every && legs_.back().tokens >= *services_.move_every) move_on_purpose();
+}
+
+/// Later: the leg is at work.
+void Generation::move_on_purpose() {
+    services_.loop.post(
+        [weak = weak_from_this(), leg = legs_.size(), worker = assignment_.lease.worker()] {
+            const auto self = weak.lock();
+            if (!self || self->legs_.size() != leg || !self->assignment_.lease.active()) return;
+            self->advance(
+                dispatch::WorkerClosed{.worker = worker, .running = dispatch::Running::kEvacuate});
+        });
 }
 
 void Generation::on_progress() { advance(dispatch::Progressed{}); }

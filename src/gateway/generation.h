@@ -39,6 +39,7 @@ struct GenerationServices {
     Steering& steering;
     AdmissionGate* admission = nullptr;         ///< Without one everybody is admitted.
     std::chrono::milliseconds headers_after{};  ///< Then a stream that waits gets its head.
+    std::optional<std::uint64_t> move_every;    ///< FaultPoints::move_every
     std::vector<RequestObserver*> observers;
     /// Runs `work` beside the event loop and `then` on it; false if there is too much to do.
     std::function<bool(std::function<void()> work, std::function<void()> then)> beside_loop;
@@ -117,6 +118,7 @@ private:
     void on_answer_begun() override;
     void on_tokens(std::uint32_t tokens) override;
     void on_leg_first_token(dispatch::Time now);
+    void move_on_purpose();
     void on_progress() override;
     void on_handed_over() override;
     void on_answered() override;

@@ -11,7 +11,7 @@ TEST(FaultPointsTest, AreOffUnlessNamed) {
     EXPECT_FALSE(parse_fault_points("")->any());
     const auto all = parse_fault_points(
         "slow_step=20ms,other_sampling,wrong_model,crash_after=5,stall_after=0,"
-        "pull_cut,pull_flip,pull_hang");
+        "pull_cut,pull_flip,pull_hang,move_every=3");
     ASSERT_TRUE(all);
     EXPECT_EQ(*all, (FaultPoints{.slow_step = std::chrono::milliseconds(20),
                                  .other_sampling = true,
@@ -20,7 +20,8 @@ TEST(FaultPointsTest, AreOffUnlessNamed) {
                                  .stall_after = 0,
                                  .pull_cut = true,
                                  .pull_flip = true,
-                                 .pull_hang = true}));
+                                 .pull_hang = true,
+                                 .move_every = 3}));
 }
 
 TEST(FaultPointsTest, WhatIsNoFaultIsAnErrorWithTheNearestName) {
