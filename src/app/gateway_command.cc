@@ -128,6 +128,13 @@ gateway::NativePoolSetup native_setup(const PoolConfig& pool, const Options& opt
     if (setup.name == stable && options.model) setup.model = *options.model;
     for (const discovery::WorkerEntry& worker : workers)
         if (worker.pool == setup.name) setup.workers.push_back(worker);
+    if (!setup.workers.empty()) return setup;  // Flags override the file.
+    for (const std::string& text : *pool.native.urls) {
+        const bool named = text.find('=') != std::string::npos;
+        const auto worker =
+            discovery::parse_worker(setup.name + (named ? "/" : "=") + text, setup.name);
+        if (worker) setup.workers.push_back(*worker);  // The configuration was checked.
+    }
     return setup;
 }
 

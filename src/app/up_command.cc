@@ -59,6 +59,7 @@ std::string check_threads(const std::string& text) {
 /// Flags speak of the pool that answers; any of them replaces its whole shape.
 void apply_shape(const Options& options, NativeConfig& native) {
     if (options.workers || options.prefill) {
+        native.urls = {};
         native.workers = {options.workers.value_or(1), "--workers"};
         native.prefill = {options.prefill.value_or(0), "--prefill"};
         native.decode = {options.decode.value_or(0), "--decode"};
@@ -86,6 +87,7 @@ std::vector<EnginePlan> engines_of(const PoolConfig& pool, const EnginePlan& com
                               : fmt::format("{}-{}-{}", *pool.name, to_string(phase), i);
         }
     };
+    if (!pool.native.urls->empty()) return engines;
     if (!pool.native.is_split()) add(LegPhase::kFull, *pool.native.workers);
     if (pool.native.is_split()) add(LegPhase::kPrefill, *pool.native.prefill);
     if (pool.native.is_split()) add(LegPhase::kDecode, *pool.native.decode);

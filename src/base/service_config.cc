@@ -150,12 +150,36 @@ void check_url(Table& table, std::string_view key, const std::string& url) {
     if (!good) table.reject(key, "is not an address; write it like \"http://10.0.0.7:8000/v1\"");
 }
 
+/// "[PHASE=]URL", each; as --worker has them, whose phases are discovery's to know.
+void check_workers(Table& table, const std::vector<std::string>& workers) {
+    constexpr auto kPhases = std::to_array<std::string_view>({"full", "prefill", "decode"});
+    if (workers.size() > static_cast<std::size_t>(limits::kConfigWorkers))
+        table.reject("urls", fmt::format("has more than {} addresses", limits::kConfigWorkers));
+    for (const std::string_view worker : workers) {
+        const std::size_t equals = worker.find('=');
+        const bool named = equals != std::string_view::npos;
+        const std::string url(worker.substr(named ? equals + 1 : 0));
+        if (named && std::ranges::find(kPhases, worker.substr(0, equals)) == kPhases.end())
+            table.reject("urls", "names a phase that is not full, prefill or decode");
+        check_url(table, "urls", url);
+        const std::size_t host = url.find("://");
+        if (host != std::string::npos && url.find('/', host + 3) != std::string::npos)
+            table.reject("urls", "has a path; an engine of our own needs none");
+    }
+}
+
 void check_native(Table& table, const NativeConfig& native) {
+    check_workers(table, *native.urls);
+    if (!native.urls->empty()) {
+        table.forbid("workers", "can't stand beside urls");
+        if (native.is_split()) table.reject("prefill", "can't stand beside urls");
+    }
     if ((*native.prefill > 0) != (*native.decode > 0)) {
         table.reject(table.has("prefill") ? "prefill" : "decode",
                      "needs both prefill and decode, at least one of each");
     }
-    if (native.is_split()) table.forbid("workers", "can't stand beside prefill and decode");
+    if (native.is_split() && native.urls->empty())
+        table.forbid("workers", "can't stand beside prefill and decode");
     const std::chrono::milliseconds time = *native.step_time;
     if (time.count() < 1 || time > kStepTimeMost)
         table.reject("step_time", fmt::format("must be from 1ms to {}ms", kStepTimeMost.count()));

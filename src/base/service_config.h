@@ -44,7 +44,9 @@ inline constexpr std::chrono::milliseconds kStallTimeLeast{3'000};
 
 /// Of a pool of our own engines.
 struct NativeConfig {
-    Setting<std::string> model;     ///< A GGUF file, or "krill".
+    Setting<std::string> model;  ///< A GGUF file, or "krill".
+    /// Engines that somebody else runs: "http://10.0.0.7:40001", or "decode=http://10.0.0.7:40001".
+    Setting<std::vector<std::string>> urls;
     Setting<std::int64_t> workers;  ///< That do everything; counts unless there is a split.
     /// A split: so many do prompts, so many go on from there. Both, or neither.
     Setting<std::int64_t> prefill;
@@ -58,8 +60,9 @@ struct NativeConfig {
     Setting<bool> thinking;  ///< Whether answers think unless asked not to.
 
     [[nodiscard]] bool is_split() const { return *prefill > 0; }
-    /// Engine processes.
+    /// Engine processes of our own.
     [[nodiscard]] std::int64_t processes() const {
+        if (!urls->empty()) return 0;
         return is_split() ? *prefill + *decode : *workers;
     }
 };

@@ -69,11 +69,13 @@ void visit_tenant(Tenant& tenant, Visitor&& visit) {
 template <class Native, class Visitor>
 void visit_native(Native& native, Visitor&& visit) {
     visit("model", native.model, "krill", "a GGUF file, or the built-in model");
+    visit("urls", native.urls, std::vector<std::string>{},
+          "instead of workers: engines that run already, [PHASE=]URL");
     visit("prefill", native.prefill, 0, "instead of workers: processes that do prompts, and",
           Range{0, limits::kConfigWorkers});
     visit("decode", native.decode, 0, "processes that go on with the answers",
           Range{0, limits::kConfigWorkers});
-    if (!native.is_split())
+    if (!native.is_split() && native.urls->empty())
         visit("workers", native.workers, 1, "engine processes", Range{1, limits::kConfigWorkers});
     visit("dp", native.dp, 1, "engines in each process, which share its weights",
           Range{1, static_cast<std::int64_t>(limits::kDpRanks)});

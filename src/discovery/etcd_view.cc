@@ -22,6 +22,7 @@ void EtcdView::take(const EtcdKeyValue& pair) {
 
 std::vector<WorkerEntry> EtcdView::workers() const {
     std::vector<WorkerEntry> list;
+    list.reserve(workers_.size());
     for (const auto& [key, worker] : workers_) list.push_back(worker);
     return list;
 }

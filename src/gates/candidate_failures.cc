@@ -104,8 +104,9 @@ FailureMode no_room_to_roll_back(const ServiceConfig& config) {
     mode.rollback =
         "requests beyond the room wait, and are refused at once when that would be too long";
     if (stable->is_native()) {
-        mode.place =
-            stable->native.is_split() ? stable->native.prefill.place : stable->native.workers.place;
+        mode.place = !stable->native.urls->empty() ? stable->native.urls.place
+                     : stable->native.is_split()   ? stable->native.prefill.place
+                                                   : stable->native.workers.place;
         mode.caught_by = "the check of every plan: the places of its workers are known";
     } else if (*stable->upstream.max_concurrency > 0) {
         mode.place = stable->upstream.max_concurrency.place;

@@ -21,6 +21,10 @@ struct Workers {
 Workers workers_of(const PoolConfig& pool) {
     if (pool.is_native()) {
         const NativeConfig& native = pool.native;
+        const auto elsewhere = static_cast<std::int64_t>(native.urls->size());
+        if (elsewhere > 0)
+            return {elsewhere, fmt::format("{} url{}", elsewhere, elsewhere == 1 ? "" : "s"),
+                    &native.urls.place};
         if (!native.is_split())
             return {*native.workers, fmt::format("workers = {}", *native.workers),
                     &native.workers.place};

@@ -257,6 +257,7 @@ WorkerView NativePool::view(const Worker& worker) const {
 
 std::vector<WorkerView> NativePool::workers() const {
     std::vector<WorkerView> views;
+    views.reserve(workers_.size());
     for (const auto& worker : workers_) views.push_back(view(*worker));
     return views;
 }

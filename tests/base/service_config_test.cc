@@ -84,6 +84,19 @@ TEST(ServiceConfigTest, ASplitHasBothKindsAndNoOthers) {
     EXPECT_GE(mistakes("[[pool]]\ndp = 0\n").size(), 1U);
 }
 
+TEST(ServiceConfigTest, ANativePoolMayHaveEnginesThatRunAlready) {
+    const auto config = parse_service_config(
+        "[[pool]]\nurls = [\"http://a:1\", \"decode=http://b:2\"]\n", "f.toml");
+    ASSERT_TRUE(config) << config.error()[0].to_string();
+    EXPECT_EQ(config->pools[0].native.processes(), 0);
+    EXPECT_EQ(config->pools[0].native.urls->size(), 2U);
+    ASSERT_TRUE(parse_service_config(render(*config), "g.toml").has_value()) << render(*config);
+    for (const char* line : {"urls = [\"http://a:1/v1\"]", "urls = [\"a:1\"]",
+                             "urls = [\"fill=http://a:1\"]", "urls = [\"http://a:1\"]\nworkers = 2",
+                             "urls = [\"http://a:1\"]\nprefill = 1\ndecode = 1"})
+        EXPECT_GE(mistakes(std::string("[[pool]]\n") + line + "\n").size(), 1U) << line;
+}
+
 TEST(ServiceConfigTest, AllMistakesAreToldAtOnceInTheOrderOfTheFile) {
     EXPECT_THAT(mistakes("[gatewy]\nx = 1\n[[pool]]\nworkers = 0\nwokers = 2\n"),
                 ElementsAre("f.toml:1: unknown key 'gatewy'; did you mean 'gateway'?",

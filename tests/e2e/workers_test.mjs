@@ -6,6 +6,7 @@ import { after, before, test } from 'node:test';
 
 import { collect, storyRequest } from './answers.mjs';
 import { Cluster } from './cluster.mjs';
+import { startEngine } from './pair.mjs';
 import { waitUntil } from './waiting.mjs';
 
 const kTokens = 600;
@@ -154,4 +155,21 @@ test('a worker that comes back with another model gets no request', async () => 
     return /^sluice_engine_tokens_total\{phase="decode"\} 0$/m.test(text);
   });
   other.program.kill('SIGKILL');
+});
+
+test('a file names engines that run already, and what they are for', async () => {
+  const engine = await startEngine();
+  const other = new Cluster(`urls = ["decode=${engine.ready.url}"]\n`);
+  try {
+    await other.start();
+    const { name, phase } = await other.becomesReady(engine.ready.url);
+    assert.deepEqual({ name, phase }, { name: 'stable-decode-0', phase: 'decode' });
+    const answer = await collect(
+      await other.openai().chat.completions.create(storyRequest(77, kTokens, { stream: true })),
+    );
+    assert.equal(answer.text, expected.text, 'it does what its kind is not there for, too');
+  } finally {
+    await other.stop();
+    engine.program.kill('SIGKILL');
+  }
 });
