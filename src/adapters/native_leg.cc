@@ -150,7 +150,12 @@ struct NativeLeg::State : std::enable_shared_from_this<NativeLeg::State> {
         const auto self = shared_from_this();
         call.reset();
         end();
-        events.on_error(error, !any_frame);
+        events.on_error(error, reached());
+    }
+
+    [[nodiscard]] Reached reached() const {
+        if (any_frame) return Reached::kFrames;
+        return status == 200 ? Reached::kWorker : Reached::kNobody;
     }
 
     const std::string url;

@@ -9,6 +9,7 @@
 // Threads: the loop's.
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -18,6 +19,13 @@
 #include "port/generate.h"
 
 namespace sluice::adapters {
+
+/// How far a leg came that failed.
+enum class Reached : std::uint8_t {
+    kNobody,  ///< No worker has taken the request: what became of it is not the request's doing.
+    kWorker,  ///< One has, and sent no frame.
+    kFrames,
+};
 
 /// Each of them may destroy the leg.
 struct LegEvents {
@@ -32,7 +40,7 @@ struct LegEvents {
     /// off before the end. kTimeout: silent for too long. kCorrupt: not what the port speaks.
     /// kInternal: a bug of the worker. kNotFound: a decode can't have the blocks it was to start from,
     /// and has brought no token.
-    std::function<void(const Error& error, bool before_first_frame)> on_error;
+    std::function<void(const Error& error, Reached reached)> on_error;
 };
 
 struct LegOptions {

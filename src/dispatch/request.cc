@@ -127,6 +127,7 @@ Actions Request::take(const TokensCame& came, Time now) {
     phase_ = Phase::kDecode;
     // It got on: what was lost before counts no more, and who was tried may be tried again.
     losses_ = 0;
+    not_taken_ = 0;
     after_loss_ = false;
     tried_.workers.clear();
     Actions actions;
@@ -185,6 +186,8 @@ Actions Request::lose_leg(LegFault fault, Time now) {
         // Full is no fault of the request's, and not the worker's loss. Asked once more each, all
         // workers that are full are a full service.
         tried_.rule = routing::Tried::Rule::kExclude;
+    } else if (fault == LegFault::kNotTaken && ++not_taken_ < rules_.not_taken_max) {
+        // What never ran there says nothing of the request.
     } else if (fault != LegFault::kBlocksLost && count_loss()) {
         return fail(Failure::kWorkersLost, Outcome::kWorkerLost, now);
     }

@@ -49,7 +49,8 @@ enum class LegFault : std::uint8_t {
     kRefused,        ///< The request itself is wrong: everybody would say so.
     kFull,           ///< No room there.
     kMisconfigured,  ///< It does not take our key, or does not know what it should.
-    kUnavailable,    ///< Not reached, not ready, gone, cut off.
+    kNotTaken,       ///< Nobody took the request: not reached, not ready, gone before it said so.
+    kUnavailable,    ///< Gone, cut off.
     kStalled,        ///< Silent for too long.
     kBroken,         ///< Not what its protocol says, or an error of its own.
     kBlocksLost,     ///< What prefill held can't be had, and is too much to compute in decode.
@@ -76,6 +77,9 @@ struct Rules {
     routing::Tried::Rule tried = routing::Tried::Rule::kAvoid;
     /// Losses in a row, without a new token in between, that end a request.
     std::uint32_t losses_max = 2;
+    /// Workers in a row that may be gone before they took the request: it didn't kill them, so that is
+    /// no loss of its own. Several die at once where a machine does, or a rolling restart is quick.
+    std::uint32_t not_taken_max = 8;
     /// How long a request that lost its worker waits for another.
     std::chrono::milliseconds patience{30'000};
     /// Hand-overs that may fail in a row; then one worker does it all.
@@ -282,6 +286,7 @@ private:
     LegFault last_fault_ = LegFault::kUnavailable;
     std::uint64_t tokens_ = 0;
     std::uint32_t losses_ = 0;
+    std::uint32_t not_taken_ = 0;  ///< In a row, as losses are.
     /// Since the last token of a leg that decodes: prefill's first token proves nothing about decode.
     std::uint32_t decode_losses_ = 0;
     std::uint32_t failed_handovers_ = 0;  ///< In a row.

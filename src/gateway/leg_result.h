@@ -17,6 +17,7 @@ namespace sluice::gateway {
         case LegFault::kFull: return LegResult::kFull;
         case LegFault::kMisconfigured: return LegResult::kMisconfigured;
         case LegFault::kStalled: return LegResult::kStalled;
+        case LegFault::kNotTaken:
         case LegFault::kUnavailable:
         case LegFault::kBroken: return LegResult::kFailed;
     }

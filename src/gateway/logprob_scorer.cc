@@ -31,7 +31,7 @@ void LogprobScorer::start(Side& side, Pool& pool, port::GenerateRequest request)
         client_, side.assignment.url, std::move(request),
         {.on_frame = [this, &side](const port::GenerateFrame& frame) { take(side, frame); },
          .on_end = [this, &side] { end(side); },
-         .on_error = [this, &side](const Error&, bool) { end(side); }});
+         .on_error = [this, &side](const Error&, adapters::Reached) { end(side); }});
 }
 
 void LogprobScorer::take(Side& side, const port::GenerateFrame& frame) {

@@ -133,7 +133,8 @@ std::expected<void, LegRunner::NoStart> NativeRunner::start(const Assignment& as
         {.on_frame = [this](const port::GenerateFrame& frame) { on_frame(frame); },
          .on_end = [] {},
          .on_handover = [this](const port::GenerateFrame& frame) { on_handover(frame); },
-         .on_error = [this](const Error& error, bool) { on_error(error); }},
+         .on_error = [this](const Error& error,
+                            adapters::Reached reached) { on_error(error, reached); }},
         {.stall_time = services_.stall_time, .traceparent = to_traceparent(request_.trace)});
     return {};
 }
@@ -267,8 +268,10 @@ void NativeRunner::keep(const port::GenerateFrame& frame, const std::vector<Piec
     }
 }
 
-void NativeRunner::on_error(const Error& error) {
-    const LegFault fault = fault_of(error.code());
+void NativeRunner::on_error(const Error& error, adapters::Reached reached) {
+    LegFault fault = fault_of(error.code());
+    if (fault == LegFault::kUnavailable && reached == adapters::Reached::kNobody)
+        fault = LegFault::kNotTaken;
     if (fault == LegFault::kRefused) {
         refusal_ = protocol::to_api_error(error);
     } else if (fault == LegFault::kFull) {

@@ -54,7 +54,7 @@ private:
     void write(const std::vector<Piece>& pieces);
     void count(const port::GenerateFrame& frame, std::size_t before);
     void keep(const port::GenerateFrame& frame, const std::vector<Piece>& pieces);
-    void on_error(const Error& error);
+    void on_error(const Error& error, adapters::Reached reached);
 
     const Services services_;
     const InboundRequest& request_;

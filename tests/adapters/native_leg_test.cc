@@ -37,7 +37,7 @@ public:
     [[nodiscard]] const Stream& stream() const { return stream_; }
     [[nodiscard]] const std::optional<Error>& error() const { return error_; }
     [[nodiscard]] const std::optional<port::GenerateFrame>& handover() const { return handover_; }
-    [[nodiscard]] bool before_first_frame() const { return before_first_frame_; }
+    [[nodiscard]] Reached reached() const { return reached_; }
 
 private:
     LegEvents events(OnFrame on_frame) {
@@ -61,10 +61,10 @@ private:
                         over_.set();
                     },
                 .on_error =
-                    [this](const Error& error, bool before_first_frame) {
+                    [this](const Error& error, Reached reached) {
                         EXPECT_FALSE(over_.is_set());
                         error_ = error;
-                        before_first_frame_ = before_first_frame;
+                        reached_ = reached;
                         leg_.reset();
                         over_.set();
                     }};
@@ -73,7 +73,7 @@ private:
     Stream stream_;
     std::optional<Error> error_;
     std::optional<port::GenerateFrame> handover_;
-    bool before_first_frame_ = false;
+    Reached reached_ = Reached::kFrames;
     Signal first_;
     Signal over_;
     TestClient client_;
@@ -111,7 +111,7 @@ TEST(NativeLegTest, ARefusalKeepsItsMessageAndPlace) {
     TestWorker worker({.engine = {.pool_tokens = 1024}});
     LegRun run(worker.url(), request(1, 1000, 100));
     ASSERT_TRUE(run.wait());
-    EXPECT_TRUE(run.before_first_frame());
+    EXPECT_EQ(run.reached(), Reached::kNobody);
     ASSERT_TRUE(run.error().has_value());
     EXPECT_EQ(run.error()->code(), ErrorCode::kOutOfRange);
     EXPECT_EQ(run.error()->place(), "sampling_params.max_new_tokens");
@@ -143,7 +143,7 @@ TEST(NativeLegTest, AFullQueueAndAWorkerThatIsNotReadyAreToldApart) {
     LegRun early(loading->url(), request(1, 10, 2));
     ASSERT_TRUE(early.wait());
     EXPECT_EQ(early.error()->code(), ErrorCode::kUnavailable);
-    EXPECT_TRUE(early.before_first_frame());
+    EXPECT_EQ(early.reached(), Reached::kNobody);
 }
 
 TEST(NativeLegTest, AWorkerThatDiesInTheMiddleIsUnavailable) {
@@ -154,7 +154,7 @@ TEST(NativeLegTest, AWorkerThatDiesInTheMiddleIsUnavailable) {
     ASSERT_TRUE(run.wait());
     ASSERT_TRUE(run.error().has_value());
     EXPECT_EQ(run.error()->code(), ErrorCode::kUnavailable);
-    EXPECT_FALSE(run.before_first_frame());
+    EXPECT_EQ(run.reached(), Reached::kFrames);
 }
 
 TEST(NativeLegTest, AWorkerThatWaitsLongInItsQueueIsNotStalled) {
@@ -219,7 +219,7 @@ struct BadAnswer {
     std::string name;
     std::string bytes;
     ErrorCode code;
-    bool before_first_frame;
+    Reached reached;
 };
 
 class BadServerTest : public ::testing::TestWithParam<BadAnswer> {};
@@ -227,32 +227,35 @@ class BadServerTest : public ::testing::TestWithParam<BadAnswer> {};
 INSTANTIATE_TEST_SUITE_P(
     Answers, BadServerTest,
     ::testing::Values(
-        BadAnswer{"Nothing", "", ErrorCode::kUnavailable, true},
-        BadAnswer{"NoHttp", "hello\r\n\r\n", ErrorCode::kCorrupt, true},
+        BadAnswer{"Nothing", "", ErrorCode::kUnavailable, Reached::kNobody},
+        BadAnswer{"NoHttp", "hello\r\n\r\n", ErrorCode::kCorrupt, Reached::kNobody},
         BadAnswer{"Busy", "HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy",
-                  ErrorCode::kUnavailable, true},
+                  ErrorCode::kUnavailable, Reached::kNobody},
         BadAnswer{"Broken", "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n", ErrorCode::kInternal,
-                  true},
+                  Reached::kNobody},
         BadAnswer{"NoEnginePort", "HTTP/1.1 404 No\r\nContent-Length: 0\r\n\r\n",
-                  ErrorCode::kUnavailable, true},
-        BadAnswer{"Empty", body_of(""), ErrorCode::kUnavailable, true},
-        BadAnswer{"Garbage", body_of("data: {]\n\n"), ErrorCode::kCorrupt, true},
+                  ErrorCode::kUnavailable, Reached::kNobody},
+        BadAnswer{"Empty", body_of(""), ErrorCode::kUnavailable, Reached::kWorker},
+        BadAnswer{"Garbage", body_of("data: {]\n\n"), ErrorCode::kCorrupt, Reached::kWorker},
         BadAnswer{"GarbageLater", body_of(event(tokens({5})) + "data: {}\n\n"), ErrorCode::kCorrupt,
-                  false},
-        BadAnswer{"CutOff", body_of(event(tokens({5})), 100), ErrorCode::kUnavailable, false},
+                  Reached::kFrames},
+        BadAnswer{"CutOff", body_of(event(tokens({5})), 100), ErrorCode::kUnavailable,
+                  Reached::kFrames},
         BadAnswer{"CutInAnEvent", body_of(event(tokens({5})) + "data: {\"output", 100),
-                  ErrorCode::kUnavailable, false},
-        BadAnswer{"NoEnd", body_of(event(tokens({5}))), ErrorCode::kUnavailable, false},
+                  ErrorCode::kUnavailable, Reached::kFrames},
+        BadAnswer{"NoEnd", body_of(event(tokens({5}))), ErrorCode::kUnavailable, Reached::kFrames},
         BadAnswer{"DoneWithoutAReason", body_of(event(tokens({5})) + "data: [DONE]\n\n"),
-                  ErrorCode::kUnavailable, false},
-        BadAnswer{"AnothersFrame", body_of(event(tokens({5}), 2)), ErrorCode::kCorrupt, true},
-        BadAnswer{"KvUnavailable", body_of(event(kv_unavailable())), ErrorCode::kNotFound, true},
+                  ErrorCode::kUnavailable, Reached::kFrames},
+        BadAnswer{"AnothersFrame", body_of(event(tokens({5}), 2)), ErrorCode::kCorrupt,
+                  Reached::kWorker},
+        BadAnswer{"KvUnavailable", body_of(event(kv_unavailable())), ErrorCode::kNotFound,
+                  Reached::kWorker},
         BadAnswer{"KvUnavailableAtOnce",
                   "HTTP/1.1 503 No\r\nContent-Length: 53\r\n\r\n"
                   R"({"error":{"message":"gone","code":"kv_unavailable"} })",
-                  ErrorCode::kNotFound, true},
+                  ErrorCode::kNotFound, Reached::kNobody},
         BadAnswer{"AFrameAfterTheEnd", body_of(event(last_frame()) + event(tokens({5}))),
-                  ErrorCode::kCorrupt, false}),
+                  ErrorCode::kCorrupt, Reached::kFrames}),
     [](const auto& info) { return info.param.name; });
 
 TEST_P(BadServerTest, IsAnErrorOfItsKind) {
@@ -261,7 +264,7 @@ TEST_P(BadServerTest, IsAnErrorOfItsKind) {
     ASSERT_TRUE(run.wait());
     ASSERT_TRUE(run.error().has_value());
     EXPECT_EQ(run.error()->code(), GetParam().code) << run.error()->message();
-    EXPECT_EQ(run.before_first_frame(), GetParam().before_first_frame);
+    EXPECT_EQ(run.reached(), GetParam().reached);
 }
 
 TEST(NativeLegTest, AStreamThatIsCutAfterItsLastFrameIsComplete) {
@@ -297,7 +300,7 @@ TEST(NativeLegTest, NobodyThereIsUnavailable) {
     LegRun run(url, request(1, 10, 5));
     ASSERT_TRUE(run.wait());
     EXPECT_EQ(run.error()->code(), ErrorCode::kUnavailable);
-    EXPECT_TRUE(run.before_first_frame());
+    EXPECT_EQ(run.reached(), Reached::kNobody);
 }
 
 TEST(NativeLegTest, SilenceIsATimeout) {
@@ -306,7 +309,7 @@ TEST(NativeLegTest, SilenceIsATimeout) {
     LegRun before(mute.url(""), request(1, 10, 5), impatient);
     ASSERT_TRUE(before.wait());
     EXPECT_EQ(before.error()->code(), ErrorCode::kTimeout);
-    EXPECT_TRUE(before.before_first_frame());
+    EXPECT_EQ(before.reached(), Reached::kNobody);
 
     std::shared_ptr<net::HttpExchange> kept;
     TestServer server([&kept](const std::shared_ptr<net::HttpExchange>& exchange) {
@@ -317,7 +320,7 @@ TEST(NativeLegTest, SilenceIsATimeout) {
     LegRun after(server.url(""), request(1, 10, 5), {.stall_time = milliseconds(20)});
     ASSERT_TRUE(after.wait());
     EXPECT_EQ(after.error()->code(), ErrorCode::kTimeout);
-    EXPECT_FALSE(after.before_first_frame());
+    EXPECT_EQ(after.reached(), Reached::kFrames);
     server.thread().call([&] { kept = nullptr; });
 }
 

@@ -102,6 +102,25 @@ TEST_F(RequestTest, AfterItTheLegGoesOnAndANewTokenRestoresTheBudget) {
     EXPECT_EQ(request.outcome(), Outcome::kWorkerLost);
 }
 
+TEST_F(RequestTest, AWorkerThatNeverTookTheRequestIsNoLossOfIts) {
+    run_on(0);
+    const std::uint32_t most = Rules{}.not_taken_max;
+    for (std::uint32_t gone = 1; gone < most; ++gone) {
+        EXPECT_EQ(on(LegFailed{LegFault::kNotTaken}), kElsewhere);
+        EXPECT_EQ(on(WorkerFound{.worker = 1}), std::vector{Kind::kStartLeg});
+    }
+    // A token restores this budget, too; without one it is used up in the end.
+    static_cast<void>(on(TokensCame{1}));
+    for (std::uint32_t gone = 1; gone < most; ++gone) {
+        EXPECT_EQ(on(LegFailed{LegFault::kNotTaken}), kElsewhere);
+        EXPECT_EQ(on(WorkerFound{.worker = 1}), std::vector{Kind::kResumeLeg});
+    }
+    EXPECT_EQ(on(LegFailed{LegFault::kNotTaken}), kElsewhere);
+    EXPECT_EQ(on(WorkerFound{.worker = 1}), std::vector{Kind::kResumeLeg});
+    EXPECT_EQ(on(LegFailed{LegFault::kNotTaken}), kFailed);
+    EXPECT_EQ(failure, Failure::kWorkersLost);
+}
+
 TEST_F(RequestTest, WhatCannotBeResumedEndsOnceTheAnswerHasBegun) {
     run_on(0, kOnceEach);
     static_cast<void>(on(AnswerBegun{}));
