@@ -1,8 +1,10 @@
 // A request that one engine prefills and another decodes has the bits of one that a single engine
 // answers, whatever becomes of its blocks on the way.
 
+#include <algorithm>
 #include <atomic>
 #include <future>
+#include <span>
 #include <thread>
 
 #include "tests/engine/carry.h"
@@ -101,6 +103,31 @@ TEST_P(HandOverTest, ASplitResumedAtEachTokenHasTheSameBits) {
         const auto rest = answer_of(*right, decoding(request, so_far, imported));
         so_far.insert(so_far.end(), rest->tokens.begin(), rest->tokens.end());
         ASSERT_EQ(so_far, whole->tokens) << given;
+        std::vector<PositionLogprobs> logprobs = first.answer->logprobs;
+        logprobs.insert(logprobs.end(), rest->logprobs.begin(), rest->logprobs.end());
+        const auto from = whole->logprobs.begin() + static_cast<std::ptrdiff_t>(given);
+        ASSERT_TRUE(std::ranges::equal(logprobs, std::span(from, whole->logprobs.end()))) << given;
+    }
+}
+
+TEST_P(HandOverTest, AStopTokenEndsASplitWhereItEndsTheWhole) {
+    const auto one = engine();
+    const auto left = engine();
+    const auto right = engine();
+    Request request = with_logprobs(90, 6, 40);
+    const std::vector<TokenId> tokens = answer_of(*one, request)->tokens;
+    for (const std::size_t at : {1U, 2U, 20U, 38U}) {
+        request.sampling.stop_token_ids = {tokens[at]};
+        const auto whole = answer_of(*one, request);
+        ASSERT_EQ(whole->last.finish, Finish::kStop);
+        if (whole->tokens.size() < 2) continue;  // It stands earlier, too.
+        const Prefilled first = prefill(*left, request);
+        ASSERT_NE(first.held, nullptr);
+        const std::size_t imported = carry(*first.held, *right);
+        const auto rest = answer_of(*right, decoding(request, first.answer->tokens, imported));
+        SCOPED_TRACE(at);
+        expect_whole(*first.answer, *rest, *whole);
+        EXPECT_EQ(rest->last.matched_stop, tokens[at]);
     }
 }
 
