@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # tools/soak.sh: what takes too long for every day. Let nothing else run.
 #   SLUICE_AA_REQUESTS       requests to the A/A pair (10000)
+#   SLUICE_KILL_SCHEDULES    storms of kills over split requests (1000)
 #   SLUICE_OVERLOAD_SECONDS  how long four times the load is sent (60)
 #   VLLM_PYTHON              a python that has vLLM, see tests/soak/vllm_server.mjs
 set -euo pipefail
@@ -10,8 +11,10 @@ tools/build.sh release sluice
 
 export SLUICE_BIN=$PWD/build/sluice SLUICE_E2E_PATIENCE=10
 export SLUICE_AA_REQUESTS=${SLUICE_AA_REQUESTS:-10000}
+export SLUICE_KILL_SCHEDULES=${SLUICE_KILL_SCHEDULES:-1000}
 # What is not installed is skipped, with a line that says so.
 soak() { tests/e2e/run.sh "$1" || [[ $? == 77 ]]; }
 soak tests/e2e/equal_pair_test.mjs
 soak tests/soak/overload_test.mjs
+soak tests/e2e/kill_storm_test.mjs
 soak tests/soak/vllm_test.mjs
