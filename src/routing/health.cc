@@ -40,13 +40,13 @@ void Health::on_result(LegResult result, Time began, Time now) {
             trial_until_ = {};
             if (tripped_) ramp_from_ = now;
             tripped_ = false;
-            pressure_ = std::min(1.0, pressure(now) * kShareGain);
+            pressure_ = std::min(1.0, recovered(now) * kShareGain);
             pressure_at_ = now;
             return settle();
         case LegResult::kFull:
             // It answers: a trial that finds it busy has not found it broken.
             trial_until_ = {};
-            pressure_ = std::max(kLeastShare, pressure(now) * kShareLoss);
+            pressure_ = std::max(kLeastShare, recovered(now) * kShareLoss);
             pressure_at_ = now;
             return settle();
         case LegResult::kMisconfigured:
@@ -78,15 +78,15 @@ Health::Breaker Health::breaker(Time now) const {
     return now < open_until_ ? Breaker::kOpen : Breaker::kHalfOpen;
 }
 
-double Health::pressure(Time now) const {
+double Health::recovered(Time now) const {
     if (pressure_ >= 1.0) return 1.0;
     return std::min(1.0,
                     pressure_ * std::exp2(seconds(now - pressure_at_) / seconds(kShareDoubles)));
 }
 
-double Health::slope(Time now) const {
-    const double grown = std::clamp(seconds(now - ramp_from_) / seconds(kRamp), 0.0, 1.0);
-    return pressure(now) * (kFirstShare + (1.0 - kFirstShare) * grown);
+double Health::grown(Time now) const {
+    const double share = std::clamp(seconds(now - ramp_from_) / seconds(kRamp), 0.0, 1.0);
+    return kFirstShare + (1.0 - kFirstShare) * share;
 }
 
 void Health::settle() {

@@ -55,12 +55,16 @@ public:
     /// When an open breaker lets one through; in the past if it is not open.
     [[nodiscard]] Time open_until() const { return open_until_; }
 
-    /// Its share beside its like, in (0, 1].
-    [[nodiscard]] double weight(Time now) const { return settled_at_ <= now ? 1.0 : slope(now); }
+    /// What backpressure left of its share, in (0, 1].
+    [[nodiscard]] double pressure(Time now) const {
+        return settled_at_ <= now ? 1.0 : recovered(now);
+    }
+    /// What a worker that is new, or is back, has of its share, in (0, 1].
+    [[nodiscard]] double ramp(Time now) const { return settled_at_ <= now ? 1.0 : grown(now); }
 
 private:
-    [[nodiscard]] double slope(Time now) const;
-    [[nodiscard]] double pressure(Time now) const;
+    [[nodiscard]] double recovered(Time now) const;
+    [[nodiscard]] double grown(Time now) const;
     void settle();
 
     std::uint32_t failures_ = 0;    ///< Since the last success.
@@ -72,7 +76,7 @@ private:
     Time ramp_from_{};
     double pressure_ = 1.0;  ///< Share that backpressure left at `pressure_at_`.
     Time pressure_at_{};
-    Time settled_at_{};  ///< From then on the weight is 1.
+    Time settled_at_{};  ///< From then on both are 1.
 };
 
 /// "closed", "open", "half_open"

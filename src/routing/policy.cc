@@ -30,29 +30,31 @@ double kv_share(const Candidate& worker, std::uint64_t more) {
 }
 
 double prefill_value(const Demand& demand, const Candidate& worker, const Score& score) {
-    double value = score.ttft + worker.seconds_per_work;  // Nothing is free.
+    // A new worker's load weighs more; that it is idle counts. Nothing is free.
+    const double wait = static_cast<double>(worker.load.prefill_work) * worker.seconds_per_work;
+    double value = score.ttft - wait + wait / worker.ramp + worker.seconds_per_work;
     if (demand.phase == LegPhase::kFull) value *= 1.0 + worker.load.requests / kDecodesThatDouble;
     if (worker.costs->kv_tokens > 0) {
         const double over = kv_share(worker, score.load.kv_tokens) - kFullFrom;
         value *= 1.0 + kFullFactor * std::max(0.0, over);
     }
-    return value / worker.weight;
+    return value / worker.pressure;
 }
 
 double decode_value(const Candidate& worker, const Score& score) {
     const double capacity = worker.capacity > 0 ? worker.capacity : kUsualCapacity;
-    const double requests = (worker.load.requests + 1.0) / capacity;
+    const double requests = (worker.load.requests / worker.ramp + 1.0) / capacity;
     const double kv = kv_share(worker, score.load.kv_tokens);
     // The lesser of the two decides between equals; what is there already need not be pulled.
     const double missing = 1.0 - static_cast<double>(worker.matched_tokens) /
                                      static_cast<double>(score.load.kv_tokens + 1);
     return (std::max(requests, kv) + 0.01 * std::min(requests, kv) + 0.001 * missing) /
-           worker.weight;
+           worker.pressure;
 }
 
 double requests_value(const Candidate& worker) {
-    // One more request than now, so that a low weight shows on an idle worker, too.
-    return (worker.load.requests + 1.0) / worker.weight +
+    // One more request than now, so that backpressure shows on an idle worker, too.
+    return (worker.load.requests / worker.ramp + 1.0) / worker.pressure +
            1e-12 * static_cast<double>(worker.load.prefill_tokens);
 }
 
@@ -62,8 +64,9 @@ double default_value(const Demand& demand, const Candidate& worker, const Score&
         case LegPhase::kPrefill: return prefill_value(demand, worker, score);
         case LegPhase::kDecode: return decode_value(worker, score);
         case LegPhase::kEncode:
-            return static_cast<double>(worker.load.image_tokens + demand.image_tokens + 1) /
-                   worker.weight;
+            return (static_cast<double>(worker.load.image_tokens) / worker.ramp +
+                    static_cast<double>(demand.image_tokens + 1)) /
+                   worker.pressure;
     }
     return 0.0;
 }

@@ -31,7 +31,8 @@ enum class Policy : std::uint8_t {
 struct Candidate {
     const Costs* costs = nullptr;
     double seconds_per_work = 1e-4;  ///< One unit of `prefill_work`.
-    double weight = 1.0;             ///< Its share beside its like, in (0, 1].
+    double pressure = 1.0;           ///< What backpressure left of its share, in (0, 1].
+    double ramp = 1.0;               ///< What a new one has of its share, in (0, 1].
     std::uint32_t capacity = 0;      ///< Requests at a time; 0 is unknown.
     Load load{};                     ///< All that is there already.
     std::uint64_t matched_tokens = 0;

@@ -12,6 +12,8 @@ namespace {
 
 /// A pool is what its first worker was for this long after the last of that kind was ready.
 constexpr Time::duration kIdentityMemory = std::chrono::seconds(60);
+/// Workers that come within this time of a pool's first are as old as it.
+constexpr Time::duration kYoung = std::chrono::seconds(10);
 /// Of what was known, this much is left of a worker's speed after another prompt...
 constexpr double kSpeedMemory = 0.9;
 /// ... and it counts as much as this work when there is no prompt yet.
@@ -73,8 +75,8 @@ void Registry::drain(WorkerIndex worker, bool on) { workers_[worker].draining = 
 void Registry::remove(WorkerIndex index) {
     Worker& worker = workers_[index];
     if (std::exchange(worker.removed, true)) return;
-    worker.ready = false;
     PoolState& pool = this->pool(worker.options.pool);
+    if (std::exchange(worker.ready, false)) --pool.ready;
     pool.picks_of_removed += std::exchange(worker.picks, 0);
     auto& members = pool.members[static_cast<int>(worker.options.phase)];
     members.erase(members.begin() + worker.place);
@@ -88,9 +90,14 @@ void Registry::set_ready(WorkerIndex index, bool ready, Time now) {
     Worker& worker = workers_[index];
     if (worker.removed || worker.ready == ready) return;
     worker.ready = ready;
+    PoolState& pool = this->pool(worker.options.pool);
     if (ready) {
-        worker.health.on_ready(now);
+        if (pool.ready++ == 0) pool.began = now;
+        // Where all are new, nobody is.
+        if (now - pool.began >= kYoung) worker.health.on_ready(now);
+        worker.turn = std::max(worker.turn, pool.turn);
     } else {
+        --pool.ready;
         worker.ready_until = now;
         worker.reported.forget();
     }
@@ -130,24 +137,23 @@ void Registry::set_capacity(WorkerIndex worker, std::uint32_t requests) {
     workers_[worker].options.capacity = requests;
 }
 
-bool Registry::set_identity(WorkerIndex index, const std::string& identity, Time now) {
-    Worker& worker = workers_[index];
-    PoolState& pool = this->pool(worker.options.pool);
-    worker.identity = name_hash(identity);
-    if (worker.identity == pool.identity) return true;
-    if (pool.identity == 0) {
-        pool.identity = worker.identity;
-        return true;
-    }
-    for (const auto& members : pool.members) {
-        for (const WorkerIndex each : members) {
-            const Worker& other = workers_[each];
-            if (each == index || other.identity != pool.identity) continue;
-            if (other.ready || now - other.ready_until < kIdentityMemory) return false;
-        }
-    }
-    pool.identity = worker.identity;
-    return true;
+bool Registry::set_identity(std::span<const WorkerIndex> workers, const std::string& identity,
+                            Time now) {
+    const std::uint64_t said = name_hash(identity);
+    PoolState& pool = this->pool(workers_[workers.front()].options.pool);
+    for (const WorkerIndex each : workers) workers_[each].identity = said;
+    if (said == pool.identity) return true;
+    const auto holds_it = [&](WorkerIndex each) {
+        const Worker& other = workers_[each];
+        return other.identity == pool.identity &&
+               (other.ready || now - other.ready_until < kIdentityMemory);
+    };
+    const bool held =
+        pool.identity != 0 && std::ranges::any_of(pool.members, [&](const auto& kind) {
+            return std::ranges::any_of(kind, holds_it);
+        });
+    if (!held) pool.identity = said;
+    return !held;
 }
 
 void Registry::set_policy(PoolIndex index, Policy policy) { pool(index).policy = policy; }

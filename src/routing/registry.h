@@ -68,7 +68,12 @@ public:
     /// What it says it is; true if the pool's other workers are that, too. One that came back as
     /// something else must not be made ready: its pool stays what it was while anybody of it is
     /// ready, or was within the last minute.
-    [[nodiscard]] bool set_identity(WorkerIndex worker, const std::string& identity, Time now);
+    [[nodiscard]] bool set_identity(WorkerIndex worker, const std::string& identity, Time now) {
+        return set_identity({&worker, 1}, identity, now);
+    }
+    /// The same of several that are one process; at least one, all of one pool.
+    [[nodiscard]] bool set_identity(std::span<const WorkerIndex> workers,
+                                    const std::string& identity, Time now);
 
     void set_policy(PoolIndex pool, Policy policy);
     /// Whether long prompts are kept off some workers; on at first.
@@ -129,6 +134,7 @@ private:
         std::uint32_t place = 0;  ///< Among its pool's members of its phase.
         double speed_seconds = 0.0;
         double speed_work = 0.0;      ///< `speed_seconds` over this is seconds per work.
+        double turn = 0.0;            ///< Of equals the one with the lowest is picked.
         std::uint64_t picked_at = 0;  ///< Serial of the last pick; 0 is never.
         Health health;
         ReportedLoad reported;
@@ -144,6 +150,9 @@ private:
         LengthTiers lengths;
         std::uint64_t identity = 0;
         std::uint64_t picks_of_removed = 0;
+        double turn = 0.0;        ///< Of the worker that was picked last.
+        std::uint32_t ready = 0;  ///< Workers.
+        Time began{};             ///< Since then some worker has been ready.
         double usual_requests = 0.0;
         double usual_kv_tokens = 0.0;
         Load usual;  ///< Foreign load of a worker that reports, on the whole.

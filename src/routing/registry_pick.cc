@@ -27,11 +27,12 @@ constexpr std::array<std::array<LegPhase, kLegPhases>, kLegPhases> kKinds{{
 
 struct Best {
     WorkerIndex worker = 0;
+    double turn = 0.0;
     std::uint64_t picked_at = 0;
     std::uint64_t matched_tokens = 0;
     Score score;
 
-    [[nodiscard]] auto rank() const { return std::tuple(score.value, picked_at, worker); }
+    [[nodiscard]] auto rank() const { return std::tuple(score.value, turn, picked_at, worker); }
 };
 
 void keep_better(std::optional<Best>& best, const Best& other) {
@@ -137,13 +138,15 @@ void Registry::consider(Search& search, WorkerIndex index) {
     }
     Candidate candidate{.costs = &worker.options.costs,
                         .seconds_per_work = seconds_per_work(index),
-                        .weight = worker.health.weight(search.now),
+                        .pressure = worker.health.pressure(search.now),
+                        .ramp = worker.health.ramp(search.now),
                         .capacity = capacity,
                         .load = ours};
     candidate.load += worker.reported.foreign(search.pool.usual, search.now);
     candidate.matched_tokens = std::min<std::uint64_t>(
         std::uint64_t{matched_[index]} * worker.options.costs.block_tokens, search.demand.tokens);
     Best best{.worker = index,
+              .turn = worker.turn,
               .picked_at = worker.picked_at,
               .matched_tokens = candidate.matched_tokens,
               .score = judge(search.pool.policy, search.demand, candidate)};
@@ -163,6 +166,10 @@ Pick Registry::grant(Search& search) {
     auto lease = ledger_.acquire(best.worker, best.score.load);
     SLUICE_ASSERT(lease.has_value());
     worker.picked_at = ++serial_;
+    // Of equals, a new one has its turn more rarely; who was away has not saved its turns up.
+    double& clock = search.pool.turn;
+    clock = std::max(clock, worker.turn);
+    worker.turn = std::max(worker.turn, clock - 1.0) + 1.0 / worker.health.ramp(search.now);
     ++worker.picks;
     worker.health.on_pick(search.now);
     const Load& added = best.score.load;

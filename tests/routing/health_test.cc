@@ -31,7 +31,7 @@ protected:
 TEST_F(HealthTest, FiftyBadRequestsLeaveTheBreakerClosed) {
     for (int i = 0; i < 50; ++i) comes(LegResult::kClientError);
     EXPECT_EQ(breaker(), Health::Breaker::kClosed);
-    EXPECT_EQ(health.weight(now), 1.0);
+    EXPECT_EQ(health.pressure(now), 1.0);
 }
 
 TEST_F(HealthTest, AWorkerThatIsFullForFiveSecondsKeepsItsPlaceWithASmallerShare) {
@@ -40,13 +40,13 @@ TEST_F(HealthTest, AWorkerThatIsFullForFiveSecondsKeepsItsPlaceWithASmallerShare
         now += milliseconds(9);
         ASSERT_TRUE(takes());
     }
-    EXPECT_LT(health.weight(now), 0.2);
-    EXPECT_GE(health.weight(now), 0.1);
-    const double before = health.weight(now);
+    EXPECT_LT(health.pressure(now), 0.2);
+    EXPECT_GE(health.pressure(now), 0.1);
+    const double before = health.pressure(now);
     comes(LegResult::kSuccess);
-    EXPECT_GT(health.weight(now), before);
+    EXPECT_GT(health.pressure(now), before);
     now += seconds(60);
-    EXPECT_EQ(health.weight(now), 1.0);
+    EXPECT_EQ(health.pressure(now), 1.0);
 }
 
 TEST_F(HealthTest, FailuresWithoutASuccessBetweenTakeItOut) {
@@ -90,7 +90,7 @@ TEST_F(HealthTest, AfterARestOneRequestIsTriedAndDecides) {
     now = health.open_until();
     comes(LegResult::kSuccess);
     EXPECT_EQ(breaker(), Health::Breaker::kClosed);
-    EXPECT_LT(health.weight(now), 0.5);
+    EXPECT_LT(health.ramp(now), 0.5);
 }
 
 TEST_F(HealthTest, ATrialThatSaysNothingIsNotWaitedForForever) {
@@ -112,11 +112,11 @@ TEST_F(HealthTest, RestsGrowNoLongerThanAMinute) {
 
 TEST_F(HealthTest, TheShareOfANewWorkerGrowsInTenSeconds) {
     health.on_ready(now);
-    EXPECT_DOUBLE_EQ(health.weight(now), 0.25);
+    EXPECT_DOUBLE_EQ(health.ramp(now), 0.25);
     now += seconds(5);
-    EXPECT_NEAR(health.weight(now), 0.625, 1e-9);
+    EXPECT_NEAR(health.ramp(now), 0.625, 1e-9);
     now += seconds(5);
-    EXPECT_DOUBLE_EQ(health.weight(now), 1.0);
+    EXPECT_DOUBLE_EQ(health.ramp(now), 1.0);
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ TEST(PolicyTest, MoreOverlapIsNeverWorseAndLessWorkIsBetter) {
                           .min_hit = static_cast<std::uint32_t>(random() % 256)};
         const Demand demand{.phase = static_cast<LegPhase>(random() % kLegPhases),
                             .tokens = 1 + random() % 200'000};
-        Candidate worker{.costs = &costs, .weight = (1 + random() % 4) / 4.0};
+        Candidate worker{.costs = &costs, .pressure = (1 + random() % 4) / 4.0};
         worker.load = {.requests = static_cast<std::uint32_t>(random() % 50),
                        .prefill_work = random() % 100'000};
         worker.matched_tokens = random() % (demand.tokens + 1);

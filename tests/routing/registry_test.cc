@@ -378,6 +378,16 @@ TEST_F(RegistryTest, AWorkerThatReturnsBeginsWithASmallShare) {
     EXPECT_NEAR(registry.load(back).requests, 25, 2);
 }
 
+TEST_F(RegistryTest, AnIdleNewWorkerHasItsTurnMoreRarely) {
+    add();
+    later(seconds(60));
+    for (int i = 0; i < 10; ++i) EXPECT_TRUE(pick().has_value());
+    const WorkerIndex back = add();
+    int turns = 0;
+    for (int i = 0; i < 100; ++i) turns += pick()->lease.worker() == back ? 1 : 0;
+    EXPECT_NEAR(turns, 20, 2);
+}
+
 TEST_F(RegistryTest, AWorkerThatCameBackAsAnotherModelIsNotOfItsPool) {
     const WorkerIndex first = add();
     const WorkerIndex second = add();
