@@ -114,7 +114,7 @@ void Gateway::add_pools() {
         auto workers = std::exchange(options.workers, {});
         for (discovery::WorkerEntry& worker : workers) worker.pool = options.name;
         auto pool = std::make_unique<NativePool>(
-            loop_, client_, pools_, std::move(options),
+            loop_, client_, pools_, routing_probe_, std::move(options),
             NativePoolEvents{.on_ready = [this] { on_pool_ready(); },
                              .on_drain = [this](routing::WorkerIndex each) { evacuate(each); }});
         directory_.add_pool(*pool);
@@ -381,6 +381,7 @@ void Gateway::handle_ready(const Exchange& exchange) {
 
 void Gateway::handle_metrics(const Exchange& exchange) {
     probe_.queue_depth(queued_requests());
+    routing_probe_.update(pools_);
     if (record_probe_) record_probe_->update(options_.records->stats());
     net::HttpResponse response = net::HttpResponse::text(200, registry_.text());
     response.headers.set("Content-Type", std::string(metrics::Registry::kContentType));

@@ -27,6 +27,7 @@
 #include "gateway/record_probe.h"
 #include "gateway/request_preparer.h"
 #include "gateway/router.h"
+#include "gateway/routing_probe.h"
 #include "gateway/upstream_pool.h"
 #include "gateway/worker_directory.h"
 #include "net/event_loop.h"
@@ -144,6 +145,7 @@ private:
     GatewayOptions options_;
     metrics::Registry registry_;
     GatewayProbe probe_;
+    RoutingProbe routing_probe_{registry_};
     net::HttpClient client_;
     PoolSet pools_;
     ResumeQueue resumes_;

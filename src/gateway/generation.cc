@@ -235,7 +235,7 @@ bool Generation::take_turn() {
 
 void Generation::pick() {
     if (!take_turn()) return advance(dispatch::Paced{});
-    routing::Demand demand = runner_->demand();
+    LegDemand demand = runner_->demand();
     demand.phase = progress_.wanted();
     auto assignment = pool_->pick(demand, progress_.tried());
     if (!assignment) {
@@ -360,7 +360,12 @@ void Generation::move_on_purpose() {
         });
 }
 
-void Generation::on_progress() { advance(dispatch::Progressed{}); }
+void Generation::on_progress(std::uint64_t computed) {
+    // What is computed already keeps nobody waiting.
+    const std::uint64_t all = assignment_.lease.load().kv_tokens;
+    assignment_.lease.prefill_left(all - std::min(all, computed));
+    advance(dispatch::Progressed{});
+}
 
 void Generation::on_handed_over() {
     pool_->report_success(assignment_.lease.worker());

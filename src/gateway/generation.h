@@ -119,7 +119,7 @@ private:
     void on_tokens(std::uint32_t tokens) override;
     void on_leg_first_token(dispatch::Time now);
     void move_on_purpose();
-    void on_progress() override;
+    void on_progress(std::uint64_t computed) override;
     void on_handed_over() override;
     void on_answered() override;
     void on_leg_failed(dispatch::LegFault fault, const Error& error) override;

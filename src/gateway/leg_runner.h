@@ -28,8 +28,8 @@ public:
     virtual void on_answer_begun() = 0;
     /// New tokens came, and what of them is text is on its way to the client.
     virtual void on_tokens(std::uint32_t tokens) = 0;
-    /// A sign of life without tokens.
-    virtual void on_progress() = 0;
+    /// A sign of life without tokens. So many of the sequence are computed, or were cached.
+    virtual void on_progress(std::uint64_t computed) = 0;
     /// A prefill leg is over; its worker holds what the decode leg will ask for.
     virtual void on_handed_over() = 0;
     /// The answer is complete, and handed over to the client.
@@ -65,7 +65,7 @@ public:
     virtual ~LegRunner() = default;
 
     /// What the request asks of a worker; its pool is the caller's to say.
-    [[nodiscard]] virtual routing::Demand demand() const = 0;
+    [[nodiscard]] virtual LegDemand demand() = 0;
 
     /// Starts a leg, or goes on after the tokens that came.
     [[nodiscard]] virtual std::expected<void, NoStart> start(const Assignment& assignment) = 0;

@@ -23,7 +23,9 @@ LogprobScorer::LogprobScorer(net::EventLoop& loop, net::HttpClient& client, Pool
 }
 
 void LogprobScorer::start(Side& side, Pool& pool, port::GenerateRequest request) {
-    auto assignment = pool.pick({.tokens = request.input_ids.size()}, {});
+    LegDemand demand;
+    demand.tokens = request.input_ids.size();
+    auto assignment = pool.pick(demand, {});
     if (!assignment) return end(side);
     side.assignment = std::move(*assignment);
     request.rid = draw_rid();

@@ -9,6 +9,7 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "gateway/block_chain.h"
 #include "gateway/leg_result.h"
 #include "gateway/native_runner.h"
 
@@ -28,10 +29,11 @@ constexpr std::size_t kInlineBodyBytes = 16 * 1024;
 }  // namespace
 
 NativePool::NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& pools,
-                       NativePoolOptions options, NativePoolEvents events)
+                       RoutingProbe& probe, NativePoolOptions options, NativePoolEvents events)
     : loop_(loop),
       client_(client),
       holds_(client),
+      routing_probe_(probe),
       registry_(pools.registry()),
       options_(std::move(options)),
       events_(std::move(events)),
@@ -85,13 +87,17 @@ std::unique_ptr<LegRunner> NativePool::make_runner(const InboundRequest& request
         request, std::move(prepared), observer);
 }
 
-std::expected<Assignment, routing::NoPick> NativePool::pick(routing::Demand demand,
+std::expected<Assignment, routing::NoPick> NativePool::pick(LegDemand demand,
                                                             const routing::Tried& tried) {
     const auto now = std::chrono::steady_clock::now();
     demand.pool = index_;
     demand.phase = leg_for(demand.phase, now);
+    if (demand.chain != nullptr && block_root_)
+        demand.blocks = demand.chain->hashes(*block_root_, demand.prompt, demand.answer);
     auto pick = registry_.pick(demand, tried, now);
     if (!pick) return std::unexpected(pick.error());
+    registry_.expect(pick->lease.worker(), demand.blocks, now);
+    routing_probe_.matched(pick->matched_tokens);
     const Worker& worker = *by_target_.at(pick->lease.worker());
     const auto rank = worker.targets->rank_of(pick->lease.worker());
     return Assignment{.pool = this,
@@ -245,6 +251,7 @@ WorkerView NativePool::view(const Worker& worker) const {
                     .report_age = {},
                     .versions = worker.info,
                     .leases = worker.targets->requests(),
+                    .events = registry_.events(worker.targets->first()),
                     .reason = worker.reason};
     if (worker.reachable) view.state = port::to_string(worker.load->state);
     if (worker.reachable && worker.targets->draining()) view.state = "draining";
@@ -288,7 +295,10 @@ void NativePool::on_load(Worker& worker, const Result<port::LoadReport>& load) {
     if (!load) return not_ready(worker, load.error().message());
     worker.reported = std::chrono::steady_clock::now();
     const bool same_process = worker.load && load->pid == worker.load->pid;
-    if (worker.load && !same_process) worker.targets->on_restart(worker.reported);
+    if (worker.load && !same_process) {
+        worker.feeds.clear();
+        worker.targets->on_restart(worker.reported);
+    }
     worker.load = *load;
     worker.targets->report(*load, worker.reported);
     if (load->state != port::EngineState::kReady) return not_ready(worker, "it is not ready");
@@ -315,10 +325,27 @@ void NativePool::on_info(Worker& worker, Result<port::ServerInfo> info) {
     worker.pause = kReadyPause;
     worker.reason.clear();
     worker.targets->set_ready(true, now);
+    follow(worker);
     log::info("worker {} is ready: {} {}", worker.entry.url, worker.info->model,
               worker.info->fingerprint.substr(0, 12));
     probe_later(worker);
     events_.on_ready();
+}
+
+/// What the caches of a worker hold is followed from its start to its end.
+void NativePool::follow(Worker& worker) {
+    const auto root = block_root(*worker.info);
+    const auto targets = worker.targets->indices();
+    if (!root) return worker.feeds.clear();
+    block_root_ = root;
+    if (worker.feeds.size() == targets.size()) return;
+    worker.feeds.clear();
+    for (std::uint32_t rank = 0; rank < targets.size(); ++rank) {
+        worker.feeds.push_back(std::make_unique<KvEventFeed>(
+            loop_, client_, registry_, routing_probe_, worker.entry.url, targets[rank],
+            KvEventFeedOptions{.rank = rank}));
+        worker.feeds.back()->start();
+    }
 }
 
 void NativePool::not_ready(Worker& worker, const std::string& reason) {

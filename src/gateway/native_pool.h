@@ -17,10 +17,13 @@
 #include "adapters/hold_releaser.h"
 #include "adapters/worker_probe.h"
 #include "discovery/worker_entry.h"
+#include "gateway/kv_event_feed.h"
 #include "gateway/pool.h"
 #include "gateway/pool_set.h"
 #include "gateway/request_preparer.h"
+#include "gateway/routing_probe.h"
 #include "gateway/worker_targets.h"
+#include "kv/block_key.h"
 #include "net/event_loop.h"
 #include "net/http_client.h"
 
@@ -42,7 +45,7 @@ struct NativePoolEvents {
 
 class NativePool final : public Pool {
 public:
-    NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& pools,
+    NativePool(net::EventLoop& loop, net::HttpClient& client, PoolSet& pools, RoutingProbe& probe,
                NativePoolOptions options, NativePoolEvents events);
 
     [[nodiscard]] const std::string& name() const override { return options_.name; }
@@ -61,7 +64,7 @@ public:
         const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
         LegObserver& observer) override;
     [[nodiscard]] std::expected<Assignment, routing::NoPick> pick(
-        routing::Demand demand, const routing::Tried& tried) override;
+        LegDemand demand, const routing::Tried& tried) override;
     void report_success(routing::WorkerIndex worker) override;
     void report_first_token(routing::WorkerIndex worker, double work, double seconds) override;
     void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault,
@@ -86,6 +89,7 @@ private:
         std::string name;
         discovery::WorkerEntry entry;
         std::unique_ptr<WorkerTargets> targets;
+        std::vector<std::unique_ptr<KvEventFeed>> feeds;  ///< By rank; empty without events.
         std::shared_ptr<const port::ServerInfo> info;
         std::unique_ptr<adapters::WorkerProbe> probe;
         net::Timer next_probe;
@@ -114,13 +118,16 @@ private:
     void probe_later(Worker& worker);
     void on_load(Worker& worker, const Result<port::LoadReport>& load);
     void on_info(Worker& worker, Result<port::ServerInfo> info);
+    void follow(Worker& worker);
     void not_ready(Worker& worker, const std::string& reason);
 
     net::EventLoop& loop_;
     net::HttpClient& client_;
     adapters::HoldReleaser holds_;
+    RoutingProbe& routing_probe_;
     routing::Registry& registry_;
     NativePoolOptions options_;
+    std::optional<kv::BlockKeyRoot> block_root_;  ///< Of the workers' blocks.
     NativePoolEvents events_;
     routing::PoolIndex index_;
     bool started_ = false;

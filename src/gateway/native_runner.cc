@@ -60,7 +60,8 @@ NativeRunner::NativeRunner(const Services& services, const InboundRequest& reque
       prepared_(std::move(prepared)),
       observer_(observer),
       seed_(prepared_->options.seed.value_or(request.seed.value_or(draw_seed()))),
-      pump_(services.tokenizer, prepared_->parse) {
+      pump_(services.tokenizer, prepared_->parse),
+      chain_(request.salt) {
     report_.seed = seed_;
     report_.prompt_tokens = prepared_->prompt.size();
     report_.prompt_counted = true;
@@ -68,9 +69,14 @@ NativeRunner::NativeRunner(const Services& services, const InboundRequest& reque
 
 NativeRunner::~NativeRunner() { stop(); }
 
-routing::Demand NativeRunner::demand() const {
+LegDemand NativeRunner::demand() {
+    LegDemand demand;
+    demand.chain = &chain_;
+    demand.prompt = prepared_->prompt;
+    demand.answer = pump_.journal();
     // The prompt of an answer that goes on must be computed again.
-    return {.tokens = prepared_->prompt.size() + pump_.journal().size()};
+    demand.tokens = demand.prompt.size() + demand.answer.size();
+    return demand;
 }
 
 net::HttpHeaders NativeRunner::answer_headers() const {
@@ -216,7 +222,7 @@ bool NativeRunner::take(const port::GenerateFrame& frame) {
         if (phase_ == routing::LegPhase::kDecode) held_.reset();
         observer_.on_tokens(static_cast<std::uint32_t>(came));
     } else if (shows_progress(frame)) {
-        observer_.on_progress();
+        observer_.on_progress(leg_seen_);
     }
     if (!pump_.finished()) return true;
     writer_->finish(*pump_.finished(), pump_.usage());

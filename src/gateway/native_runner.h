@@ -12,6 +12,7 @@
 #include "adapters/hold_releaser.h"
 #include "adapters/native_leg.h"
 #include "gateway/answer_writer.h"
+#include "gateway/block_chain.h"
 #include "gateway/leg_runner.h"
 #include "gateway/request_preparer.h"
 #include "gateway/token_pump.h"
@@ -32,7 +33,7 @@ public:
                  std::shared_ptr<const PreparedRequest> prepared, LegObserver& observer);
     ~NativeRunner() override;
 
-    [[nodiscard]] routing::Demand demand() const override;
+    [[nodiscard]] LegDemand demand() override;
     [[nodiscard]] std::expected<void, NoStart> start(const Assignment& assignment) override;
     void stop() override;
     void release() override;
@@ -62,6 +63,7 @@ private:
     LegObserver& observer_;
     std::uint64_t seed_;
     TokenPump pump_;
+    BlockChain chain_;
     std::unique_ptr<AnswerWriter> writer_;
     std::unique_ptr<adapters::NativeLeg> leg_;
     std::string pool_;        ///< That the answer came from.

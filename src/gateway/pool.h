@@ -11,10 +11,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/sampling_params.h"
 #include "dispatch/request.h"
 #include "gateway/inbound_request.h"
 #include "port/load_report.h"
@@ -24,10 +26,19 @@
 
 namespace sluice::gateway {
 
+class BlockChain;
 class LegRunner;
 class LegObserver;
 class Pool;
 struct PreparedRequest;
+
+/// What a leg asks of a worker.
+struct LegDemand : routing::Demand {
+    /// Names the blocks of `prompt` and `answer` for pools whose engines keep them; else nullptr.
+    BlockChain* chain = nullptr;
+    std::span<const TokenId> prompt{};
+    std::span<const TokenId> answer{};
+};
 
 /// A worker chosen for a request, counted for as long as this lives.
 struct Assignment {
@@ -52,6 +63,7 @@ struct WorkerView {
     std::optional<std::chrono::milliseconds> report_age;
     std::shared_ptr<const port::ServerInfo> versions;
     std::optional<std::uint32_t> leases{};  ///< Requests that this gateway has there.
+    std::optional<bool> events{};           ///< Whether it says what its cache holds.
     std::string reason{};  ///< Why it is lost; empty if it is not, or nothing is known.
 };
 
@@ -90,7 +102,7 @@ public:
 
     /// `demand` is for its own pool, whatever it says.
     [[nodiscard]] virtual std::expected<Assignment, routing::NoPick> pick(
-        routing::Demand demand, const routing::Tried& tried) = 0;
+        LegDemand demand, const routing::Tried& tried) = 0;
     /// How a leg on this worker, that began then, went, apart from what was the client's doing.
     virtual void report_success(routing::WorkerIndex worker) = 0;
     virtual void report_first_token(routing::WorkerIndex, double /*work*/, double /*seconds*/) {}

@@ -29,6 +29,7 @@ json::object worker_object(const WorkerView& worker) {
         {"waiting", nullptr},       {"kv_used_share", nullptr},
         {"report_age_ms", nullptr}, {"versions", versions_json(worker.versions.get())}};
     if (worker.leases) object["leases"] = *worker.leases;
+    if (worker.events) object["kv_events"] = *worker.events;
     if (worker.report_age) object["report_age_ms"] = worker.report_age->count();
     if (!worker.reason.empty()) object["reason"] = worker.reason;
     if (!worker.report) return object;

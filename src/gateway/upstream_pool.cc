@@ -90,7 +90,7 @@ std::unique_ptr<LegRunner> UpstreamPool::make_runner(const InboundRequest& reque
     return std::make_unique<UpstreamRunner>(loop_, client_, options_, request, observer);
 }
 
-std::expected<Assignment, routing::NoPick> UpstreamPool::pick(routing::Demand demand,
+std::expected<Assignment, routing::NoPick> UpstreamPool::pick(LegDemand demand,
                                                               const routing::Tried& tried) {
     demand.pool = index_;
     demand.phase = routing::LegPhase::kFull;

@@ -66,7 +66,7 @@ public:
         const InboundRequest& request, std::shared_ptr<const PreparedRequest> prepared,
         LegObserver& observer) override;
     [[nodiscard]] std::expected<Assignment, routing::NoPick> pick(
-        routing::Demand demand, const routing::Tried& tried) override;
+        LegDemand demand, const routing::Tried& tried) override;
     void report_success(routing::WorkerIndex worker) override;
     void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault,
                       dispatch::Time began) override;

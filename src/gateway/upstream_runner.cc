@@ -68,7 +68,11 @@ UpstreamRunner::UpstreamRunner(net::EventLoop& loop, net::HttpClient& client,
         protocol::append_json_string(client_model_, asked);
 }
 
-routing::Demand UpstreamRunner::demand() const { return {.tokens = report_.prompt_tokens}; }
+LegDemand UpstreamRunner::demand() {
+    LegDemand demand;
+    demand.tokens = report_.prompt_tokens;
+    return demand;
+}
 
 /// The client's own bytes, where they are: its exchange keeps them.
 std::vector<net::SharedText> UpstreamRunner::body_for_upstream() const {

@@ -22,7 +22,7 @@ public:
                    const UpstreamPoolOptions& options, const InboundRequest& request,
                    LegObserver& observer);
 
-    [[nodiscard]] routing::Demand demand() const override;
+    [[nodiscard]] LegDemand demand() override;
     [[nodiscard]] std::expected<void, NoStart> start(const Assignment& assignment) override;
     void stop() override;
     void collect() override;

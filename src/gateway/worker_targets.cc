@@ -78,14 +78,12 @@ void WorkerTargets::on_restart(routing::Time now) {
 
 bool WorkerTargets::describe(const port::ServerInfo& info, const std::string& name,
                              routing::Time now) {
-    bool same = true;
     for (const routing::WorkerIndex each : indices_) {
-        same = registry_.set_identity(each, info.fingerprint, now) && same;
         const bool alone = indices_.size() == 1 || !info.failure_group.empty();
         registry_.set_failure_group(each, alone ? info.failure_group : name);
         registry_.set_costs(each, costs_of(info));
     }
-    return same;
+    return registry_.set_identity(indices_, info.fingerprint, now);
 }
 
 }  // namespace sluice::gateway

@@ -14,11 +14,13 @@ namespace {
 constexpr Time::duration kIdentityMemory = std::chrono::seconds(60);
 /// Workers that come within this time of a pool's first are as old as it.
 constexpr Time::duration kYoung = std::chrono::seconds(10);
-/// Of what was known, this much is left of a worker's speed after another prompt...
+/// Of what was known, this much is left of a worker's speed after another prompt.
 constexpr double kSpeedMemory = 0.9;
-/// ... and it counts as much as this work when there is no prompt yet.
-constexpr double kSpeedStartWork = 1'000.0;
-constexpr double kSlowestOfDefault = 1'000.0;
+/// Work from which on a worker's own speed is known at all,
+constexpr double kSpeedLeastWork = 1'000.0;
+/// and the factor within which it is its pool's: equals are to be equal.
+constexpr double kSameSpeed = 1.5;
+constexpr double kSlowest = 1'000.0;
 /// The share of the last report in what is usual in a pool.
 constexpr double kUsualGain = 0.1;
 
@@ -66,7 +68,6 @@ Result<WorkerIndex> Registry::add(WorkerOptions options) {
     worker.group = name_hash(options.failure_group);
     worker.options = std::move(options);
     members.push_back(index);
-    set_costs(index, Costs(worker.options.costs));
     return index;
 }
 
@@ -123,14 +124,8 @@ std::vector<WorkerIndex> Registry::failure_group(WorkerIndex worker) const {
     return all;
 }
 
-void Registry::set_costs(WorkerIndex index, const Costs& costs) {
-    Worker& worker = workers_[index];
-    const double before = worker.options.costs.prefill_tokens_per_second;
-    worker.options.costs = costs;
-    // What was learned stays where it is about the same.
-    if (worker.speed_work > 0.0 && before == costs.prefill_tokens_per_second) return;
-    worker.speed_work = kSpeedStartWork;
-    worker.speed_seconds = kSpeedStartWork / costs.prefill_tokens_per_second;
+void Registry::set_costs(WorkerIndex worker, const Costs& costs) {
+    workers_[worker].options.costs = costs;
 }
 
 void Registry::set_capacity(WorkerIndex worker, std::uint32_t requests) {
@@ -189,19 +184,30 @@ void Registry::on_restart(WorkerIndex index, Time now) {
     index_.cleared(index);
 }
 
+void Registry::Slowness::learn(double took, double should_take, double of_work) {
+    seconds = kSpeedMemory * seconds + took;
+    expected = kSpeedMemory * expected + should_take;
+    work = kSpeedMemory * work + of_work;
+}
+
 void Registry::on_first_token(WorkerIndex index, double work, double seconds) {
     Worker& worker = workers_[index];
     if (work <= 0.0 || seconds <= 0.0) return;
-    // Sums, so that a prompt counts for as much as it has tokens: the short ones measure the way.
-    worker.speed_seconds = kSpeedMemory * worker.speed_seconds + seconds;
-    worker.speed_work = kSpeedMemory * worker.speed_work + work;
+    const double should_take = work / worker.options.costs.prefill_tokens_per_second;
+    worker.slowness.learn(seconds, should_take, work);
+    pool(worker.options.pool).slowness.learn(seconds, should_take, work);
 }
 
 double Registry::seconds_per_work(WorkerIndex index) const {
     const Worker& worker = workers_[index];
-    const double usual = 1.0 / worker.options.costs.prefill_tokens_per_second;
-    return std::clamp(worker.speed_seconds / worker.speed_work, usual / kSlowestOfDefault,
-                      usual * kSlowestOfDefault);
+    const double usual = pools_[worker.options.pool].slowness.ratio();
+    double ratio = usual;
+    if (worker.slowness.work >= kSpeedLeastWork) {
+        const double own = worker.slowness.ratio();
+        if (own > usual * kSameSpeed || own < usual / kSameSpeed) ratio = own;
+    }
+    return std::clamp(ratio, 1.0 / kSlowest, kSlowest) /
+           worker.options.costs.prefill_tokens_per_second;
 }
 
 void Registry::expect(WorkerIndex worker, std::span<const BlockHash> blocks, Time now) {

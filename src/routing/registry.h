@@ -124,6 +124,16 @@ public:
     [[nodiscard]] std::uint64_t dispatched(PoolIndex pool) const;
 
 private:
+    /// How much longer prompts took than their costs say. Sums that fade, so that a prompt counts
+    /// for as much as it has to compute: the short ones measure the way there.
+    struct Slowness {
+        double seconds = 0.0;
+        double expected = 0.0;
+        double work = 0.0;
+
+        void learn(double took, double should_take, double of_work);
+        [[nodiscard]] double ratio() const { return seconds / expected; }
+    };
     struct Worker {
         // What a choice looks at.
         std::uint64_t group = 0;  ///< Hash of the failure group's name; 0 is its own.
@@ -132,8 +142,7 @@ private:
         bool removed = false;
         bool events = false;
         std::uint32_t place = 0;  ///< Among its pool's members of its phase.
-        double speed_seconds = 0.0;
-        double speed_work = 0.0;      ///< `speed_seconds` over this is seconds per work.
+        Slowness slowness;
         double turn = 0.0;            ///< Of equals the one with the lowest is picked.
         std::uint64_t picked_at = 0;  ///< Serial of the last pick; 0 is never.
         Health health;
@@ -148,6 +157,7 @@ private:
         Policy policy = Policy::kDefault;
         bool tiers = true;
         LengthTiers lengths;
+        Slowness slowness{.seconds = 1.0, .expected = 1.0};
         std::uint64_t identity = 0;
         std::uint64_t picks_of_removed = 0;
         double turn = 0.0;        ///< Of the worker that was picked last.

@@ -13,6 +13,7 @@
 #include "port/generate.h"
 #include "port/load_report.h"
 #include "port/port_error.h"
+#include "tests/gateway/fake_kv_events.h"
 
 namespace sluice::gateway {
 
@@ -44,7 +45,10 @@ public:
         return "http://127.0.0.1:" + std::to_string(server_->port());
     }
 
+    void set_scripts(std::vector<Script> scripts) { scripts_ = std::move(scripts); }
+
     port::ServerInfo info;
+    FakeKvEvents kv_events;  ///< Asked for if `info` names components.
     bool ready = true;
     bool answers = true;
     std::uint32_t pid = 100;
@@ -70,6 +74,7 @@ private:
             released.push_back(json::value_to<std::string>(body.at("hold")));
             return exchange->respond(net::HttpResponse::json(200, "{}"));
         }
+        if (path == "/kv_events") return kv_events.answer(exchange);
         requests.push_back(*port::parse_generate_request(exchange->request().body));
         exchanges.push_back(exchange);
         exchange->on_client_gone([this] { ++gone; });
