@@ -264,33 +264,22 @@ bool PrefixIndex::all_hold(BlockHash hash) const {
     return true;
 }
 
-void PrefixIndex::narrow(BlockHash hash, std::uint32_t depth, std::vector<Match>& out) const {
+void PrefixIndex::narrow(BlockHash hash, std::uint32_t length, Matches& out) const {
     const Number number = table_.find(hash);
     if (number == BlockTable::kNone) {
         others_.assign(live_.size(), 0);
     } else {
         holders(table_.at(number), others_);
     }
-    for (std::size_t word = 0; word < live_.size(); ++word) {
-        const std::uint64_t stay = live_[word] & others_[word];
-        others_[word] = live_[word] & ~stay;
-        live_[word] = stay;
-    }
-    emit(others_, depth, out);
+    out.add(length, live_);
+    for (std::size_t word = 0; word < live_.size(); ++word) live_[word] &= others_[word];
 }
 
-void PrefixIndex::emit(std::span<const std::uint64_t> seats, std::uint32_t depth,
-                       std::vector<Match>& out) const {
-    if (depth == 0) return;
-    for (std::size_t word = 0; word < seats.size(); ++word) {
-        for (std::uint64_t bits = seats[word]; bits != 0; bits &= bits - 1) {
-            const WorkerIndex worker = places_[word * 64 + std::countr_zero(bits)].worker;
-            if (worker != kNobody) out.push_back({.worker = worker, .blocks = depth});
-        }
-    }
-}
-
-void PrefixIndex::match(std::span<const BlockHash> chain, std::vector<Match>& out) const {
+void PrefixIndex::match(std::span<const BlockHash> chain, Matches& out) const {
+    out.index_ = this;
+    out.lengths_.clear();
+    out.seats_.clear();
+    out.words_ = sets_.words();
     if (chain.empty()) return;
     const Number first = table_.find(chain.front());
     if (first == BlockTable::kNone) return;
@@ -302,13 +291,17 @@ void PrefixIndex::match(std::span<const BlockHash> chain, std::vector<Match>& ou
     for (int lengths = 0; lengths < kLengthsMax && depth < length; ++lengths) {
         // The first block that somebody lacks is sought in leaps that grow, and then by halves.
         std::uint32_t leap = 1;
-        while (depth + leap <= length && all_hold(chain[depth + leap - 1])) {
+        while (depth + leap <= length) {
+            if (depth + 3 * leap <= length) table_.prefetch(chain[depth + 3 * leap - 1]);
+            if (!all_hold(chain[depth + leap - 1])) break;
             depth += leap;
             leap *= 2;
         }
         std::uint32_t lacking = std::min(depth + leap - 1, length);
         while (depth < lacking) {
             const std::uint32_t middle = depth + (lacking - depth) / 2;
+            table_.prefetch(chain[depth + (middle - depth) / 2]);
+            table_.prefetch(chain[middle + (lacking - middle) / 2]);
             if (all_hold(chain[middle])) {
                 depth = middle + 1;
             } else {
@@ -320,7 +313,49 @@ void PrefixIndex::match(std::span<const BlockHash> chain, std::vector<Match>& ou
         if (std::ranges::all_of(live_, [](std::uint64_t word) { return word == 0; })) return;
         ++depth;
     }
-    emit(live_, depth, out);
+    out.add(depth, live_);
+}
+
+void PrefixIndex::Matches::add(std::uint32_t length, std::span<const std::uint64_t> seats) {
+    lengths_.push_back(length);
+    seats_.insert(seats_.end(), seats.begin(), seats.end());
+}
+
+std::uint64_t PrefixIndex::Matches::word(std::size_t level, std::size_t at) const {
+    return seats_[level * words_ + at];
+}
+
+std::uint32_t PrefixIndex::Matches::blocks(WorkerIndex worker) const {
+    if (empty()) return 0;
+    const Seat seat = index_->seats_[worker];
+    if (seat / 64U >= words_) return 0;
+    for (std::size_t level = lengths_.size(); level > 0; --level)
+        if ((word(level - 1, seat / 64U) >> (seat % 64U) & 1U) != 0) return lengths_[level - 1];
+    return 0;
+}
+
+void PrefixIndex::Matches::longest(std::size_t count, std::uint64_t drawn,
+                                   std::vector<WorkerIndex>& out) const {
+    for (std::size_t level = lengths_.size(); level > 0; --level) {
+        for (std::size_t i = 0; i < words_; ++i) {
+            const std::size_t at = (drawn + i) % words_;
+            std::uint64_t bits = word(level - 1, at);
+            if (level < lengths_.size()) bits &= ~word(level, at);
+            for (; bits != 0; bits &= bits - 1) {
+                if (count-- == 0) return;
+                out.push_back(index_->places_[at * 64 + std::countr_zero(bits)].worker);
+            }
+        }
+    }
+}
+
+std::vector<PrefixIndex::Match> PrefixIndex::Matches::list() const {
+    std::vector<WorkerIndex> workers;
+    longest(SIZE_MAX, 0, workers);
+    std::vector<Match> all;
+    for (auto each = workers.rbegin(); each != workers.rend(); ++each)
+        all.push_back({.worker = *each, .blocks = blocks(*each)});
+    return all;
 }
 
 std::uint64_t PrefixIndex::held_by(WorkerIndex worker) const {

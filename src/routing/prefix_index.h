@@ -42,9 +42,31 @@ public:
         WorkerIndex worker = 0;
         std::uint32_t blocks = 0;  ///< Of the chain, from its first on.
     };
-    /// Who holds how much of `chain`, the longest last; nobody who holds nothing. Only of so many
-    /// different lengths; what is longer than the last of them counts as that.
-    void match(std::span<const BlockHash> chain, std::vector<Match>& out) const;
+    /// Who holds how much of a chain. Valid until the index changes.
+    class Matches {
+    public:
+        [[nodiscard]] bool empty() const { return lengths_.empty(); }
+        /// Of the chain that `worker` holds, from its first on.
+        [[nodiscard]] std::uint32_t blocks(WorkerIndex worker) const;
+        /// Appends up to `count` workers, those that hold the most first; of many equals some, by
+        /// what was drawn.
+        void longest(std::size_t count, std::uint64_t drawn, std::vector<WorkerIndex>& out) const;
+        /// All of them, the longest last.
+        [[nodiscard]] std::vector<Match> list() const;
+
+    private:
+        friend class PrefixIndex;
+        void add(std::uint32_t length, std::span<const std::uint64_t> seats);
+        [[nodiscard]] std::uint64_t word(std::size_t level, std::size_t at) const;
+
+        const PrefixIndex* index_ = nullptr;
+        std::vector<std::uint32_t> lengths_;  ///< Ever longer.
+        std::vector<std::uint64_t> seats_;    ///< For each length, who holds as much or more.
+        std::size_t words_ = 0;
+    };
+    /// Nobody who holds nothing. Only so many different lengths are told apart; what is longer than
+    /// the last of them counts as that.
+    void match(std::span<const BlockHash> chain, Matches& out) const;
 
     [[nodiscard]] std::size_t blocks() const { return table_.size(); }
     /// Blocks that a worker holds, guesses included.
@@ -84,9 +106,7 @@ private:
 
     void holders(const Block& block, std::vector<std::uint64_t>& seats) const;
     [[nodiscard]] bool all_hold(BlockHash hash) const;
-    void narrow(BlockHash hash, std::uint32_t depth, std::vector<Match>& out) const;
-    void emit(std::span<const std::uint64_t> seats, std::uint32_t depth,
-              std::vector<Match>& out) const;
+    void narrow(BlockHash hash, std::uint32_t length, Matches& out) const;
 
     BlockTable table_;
     SeatSets sets_;

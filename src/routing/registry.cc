@@ -35,8 +35,7 @@ Registry::Registry(WorkerIndex workers_max, const RegistryOptions& options)
       workers_max_(workers_max),
       options_(options),
       drawn_(options.seed),
-      index_(workers_max, options.index_blocks),
-      matched_(workers_max) {}
+      index_(workers_max, options.index_blocks) {}
 
 // ---- Workers --------------------------------------------------------------------------------------
 

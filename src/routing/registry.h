@@ -8,8 +8,8 @@
 // picked; workers for other phases stand in where there is none left. Workers and failure groups that
 // a request has tried are avoided.
 //
-// In a pool of more than 128 workers of a kind a choice looks at 64 of them, drawn at random, and at
-// those that hold the most of the prompt; it is as good as the best of all for all that matters, and
+// In a pool of more than 128 workers of a kind a choice looks at 32 of them, drawn at random, and at
+// the 8 that hold the most of the prompt; it is as good as the best of all for all that matters, and
 // takes no longer with thousands.
 //
 // Not thread-safe: belongs to one owner. Outlives every lease it grants.
@@ -171,8 +171,6 @@ private:
 
     [[nodiscard]] PoolState& pool(PoolIndex index);
     [[nodiscard]] const PoolState* find_pool(PoolIndex index) const;
-    void match(const Demand& demand);
-    void unmatch();
     void search(Search& search, std::span<const WorkerIndex> members);
     void consider(Search& search, WorkerIndex index);
     [[nodiscard]] bool was_tried(WorkerIndex worker, const Tried& tried) const;
@@ -188,8 +186,9 @@ private:
     std::vector<WorkerIndex> removed_;
     std::vector<PoolState> pools_;
     PrefixIndex index_;
-    std::vector<PrefixIndex::Match> matches_;  ///< Of the choice being made.
-    std::vector<std::uint32_t> matched_;       ///< The same by worker, in blocks.
+    // Of the choice being made.
+    PrefixIndex::Matches matches_;
+    std::vector<WorkerIndex> holders_;
 };
 
 }  // namespace sluice::routing

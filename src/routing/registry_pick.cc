@@ -13,9 +13,9 @@ namespace {
 
 /// Up to this many members a choice looks at all.
 constexpr std::size_t kLookAtAll = 128;
-/// Of more, at so many drawn at random, and at so many that hold some of the prompt.
-constexpr std::size_t kDrawn = 64;
-constexpr std::size_t kHolders = 64;
+/// Of more, at so many drawn at random, and at so many that hold the most of the prompt.
+constexpr std::size_t kDrawn = 32;
+constexpr std::size_t kHolders = 8;
 
 /// Which kinds of workers run a phase: its own, then who stands in.
 constexpr std::array<std::array<LegPhase, kLegPhases>, kLegPhases> kKinds{{
@@ -71,20 +71,9 @@ std::uint64_t Registry::draw() {
     return z ^ (z >> 31);
 }
 
-void Registry::match(const Demand& demand) {
-    if (demand.blocks.empty()) return;
-    index_.match(demand.blocks, matches_);
-    for (const PrefixIndex::Match& each : matches_) matched_[each.worker] = each.blocks;
-}
-
-void Registry::unmatch() {
-    for (const PrefixIndex::Match& each : matches_) matched_[each.worker] = 0;
-    matches_.clear();
-}
-
 std::expected<Pick, NoPick> Registry::pick(const Demand& demand, const Tried& tried, Time now) {
     Search search{.demand = demand, .tried = tried, .now = now, .pool = pool(demand.pool)};
-    match(demand);
+    index_.match(demand.blocks, matches_);
     for (const LegPhase kind : kKinds[static_cast<int>(demand.phase)]) {
         const auto& members = search.pool.members[static_cast<int>(kind)];
         if (members.empty()) continue;
@@ -92,7 +81,6 @@ std::expected<Pick, NoPick> Registry::pick(const Demand& demand, const Tried& tr
         // Its own kind has somebody for it, or will have soon.
         if (search.fresh || search.other_tier || search.why == NoPick::kAllBusy) break;
     }
-    unmatch();
     if (!search.fresh) search.fresh = search.other_tier ? search.other_tier : search.used;
     if (!search.fresh) return std::unexpected(search.why);
     return grant(search);
@@ -109,15 +97,11 @@ void Registry::search(Search& search, std::span<const WorkerIndex> members) {
     }
     if (members.size() > kLookAtAll) {
         for (std::size_t i = 0; i < kDrawn; ++i) consider(search, members[draw() % members.size()]);
-        const std::size_t holders = std::min(matches_.size(), kHolders);
-        for (std::size_t i = 0; i < holders; ++i) {
-            // Half of them those that hold the most, half of them anybody.
-            const bool longest = i < kHolders / 2 || matches_.size() <= kHolders;
-            const std::size_t at =
-                longest ? matches_.size() - 1 - i : draw() % (matches_.size() - kHolders / 2);
-            const Worker& worker = workers_[matches_[at].worker];
-            if (worker.place < members.size() && members[worker.place] == matches_[at].worker)
-                consider(search, matches_[at].worker);
+        holders_.clear();
+        matches_.longest(kHolders, draw(), holders_);
+        for (const WorkerIndex each : holders_) {
+            const std::uint32_t place = workers_[each].place;
+            if (place < members.size() && members[place] == each) consider(search, each);
         }
         if (search.fresh || search.other_tier) return;
     }
@@ -144,7 +128,8 @@ void Registry::consider(Search& search, WorkerIndex index) {
                         .load = ours};
     candidate.load += worker.reported.foreign(search.pool.usual, search.now);
     candidate.matched_tokens = std::min<std::uint64_t>(
-        std::uint64_t{matched_[index]} * worker.options.costs.block_tokens, search.demand.tokens);
+        std::uint64_t{matches_.blocks(index)} * worker.options.costs.block_tokens,
+        search.demand.tokens);
     Best best{.worker = index,
               .turn = worker.turn,
               .picked_at = worker.picked_at,

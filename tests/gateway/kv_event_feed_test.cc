@@ -85,9 +85,9 @@ TEST_F(KvEventFeedTest, ARestartForgetsWhatTheOtherProcessHeld) {
     events.push(stored({key(7)}));
     run_until([this] { return held() == 1; });
     const routing::BlockHash hash = block_hash(key(7));
-    std::vector<routing::PrefixIndex::Match> found;
+    routing::PrefixIndex::Matches found;
     registry.index().match({&hash, 1}, found);
-    EXPECT_EQ(found.size(), 1U);
+    EXPECT_EQ(found.blocks(worker), 1U);
 }
 
 // Elsewhere a deletion that got lost left ghosts for hours.

@@ -25,11 +25,12 @@ std::span<const BlockHash> first(const std::vector<BlockHash>& all, std::size_t 
 
 std::map<WorkerIndex, std::uint32_t> matches(const PrefixIndex& index,
                                              std::span<const BlockHash> prompt) {
-    std::vector<PrefixIndex::Match> found;
+    PrefixIndex::Matches found;
     index.match(prompt, found);
     std::map<WorkerIndex, std::uint32_t> result;
     std::uint32_t before = 0;
-    for (const auto& each : found) {
+    for (const auto& each : found.list()) {
+        EXPECT_EQ(each.blocks, found.blocks(each.worker));
         EXPECT_TRUE(result.emplace(each.worker, each.blocks).second);
         EXPECT_GE(each.blocks, before);
         before = each.blocks;
