@@ -9,8 +9,8 @@
 #include "base/assert.h"
 #include "base/limits.h"
 #include "base/log.h"
+#include "dispatch/leg_result.h"
 #include "gateway/block_chain.h"
-#include "gateway/leg_result.h"
 #include "gateway/native_runner.h"
 
 namespace sluice::gateway {

@@ -8,7 +8,7 @@
 #include "base/assert.h"
 #include "base/log.h"
 #include "dispatch/engine_kind.h"
-#include "gateway/leg_result.h"
+#include "dispatch/leg_result.h"
 #include "gateway/upstream_runner.h"
 #include "net/url.h"
 

@@ -5,10 +5,9 @@
 #include "dispatch/request.h"
 #include "routing/health.h"
 
-namespace sluice::gateway {
+namespace sluice::dispatch {
 
-[[nodiscard]] inline routing::LegResult leg_result(dispatch::LegFault fault) {
-    using dispatch::LegFault;
+[[nodiscard]] inline routing::LegResult leg_result(LegFault fault) {
     using routing::LegResult;
     switch (fault) {
         // Blocks that are lost are nobody's fault.
@@ -24,4 +23,4 @@ namespace sluice::gateway {
     return LegResult::kFailed;
 }
 
-}  // namespace sluice::gateway
+}  // namespace sluice::dispatch
