@@ -19,6 +19,8 @@ int LengthTiers::tier_of(std::uint64_t tokens) {
     return static_cast<int>(std::ranges::lower_bound(kLongest, tokens) - kLongest.begin());
 }
 
+std::uint64_t LengthTiers::longest_below(int tier) { return tier == 0 ? 0 : kLongest[tier - 1]; }
+
 double LengthTiers::faded(Time now) const {
     return std::exp(-std::max(0.0, seconds(now - at_)) / kMemorySeconds);
 }
@@ -30,8 +32,8 @@ void LengthTiers::on_pick(std::uint64_t tokens, double work, Time now) {
     work_[tier_of(tokens)] += work;
 }
 
-std::array<std::uint32_t, LengthTiers::kTiers> LengthTiers::first_workers(std::uint32_t workers,
-                                                                          Time now) const {
+std::array<std::uint32_t, LengthTiers::kTiers> LengthTiers::kept_for_shorter(std::uint32_t workers,
+                                                                             Time now) const {
     std::array<std::uint32_t, kTiers> first{};
     if (workers < 2) return first;
     const double left = faded(now);

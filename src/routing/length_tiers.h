@@ -3,10 +3,10 @@
 // Keeps short prompts from waiting behind long ones.
 //
 // A request belongs to a tier by the prefill work that is left of it: a long prompt that is cached is
-// a short request. Requests of a tier may run on the workers from a certain place on; below it are
-// those that shorter tiers need, by their share of the work of the last half minute. So a short
-// request may run everywhere, and the longest on the last few. Where nobody short has come for a
-// while nothing is kept free for them.
+// a short request. Of each tier's requests so many workers are kept free as shorter ones need, by
+// their share of the work of the last half minute. Which workers these are is left to the moment: a
+// long prompt may go anywhere, unless too few would be left without one. Where nobody short has come
+// for a while nothing is kept.
 //
 // Not thread-safe.
 
@@ -24,13 +24,16 @@ public:
     /// <= 16 K tokens, to 64 K, to 256 K, more; K is 1,024.
     [[nodiscard]] static int tier_of(std::uint64_t tokens);
 
+    /// The most tokens that a request of the tier below has; 0 for the first.
+    [[nodiscard]] static std::uint64_t longest_below(int tier);
+
     /// A request with so many tokens and so much work left was given to a worker.
     void on_pick(std::uint64_t tokens, double work, Time now);
 
-    /// For each tier, the first of `workers` workers that its requests may run on; less than
+    /// For each tier, how many of `workers` workers are to be without its requests; less than
     /// `workers`, unless that is 0.
-    [[nodiscard]] std::array<std::uint32_t, kTiers> first_workers(std::uint32_t workers,
-                                                                  Time now) const;
+    [[nodiscard]] std::array<std::uint32_t, kTiers> kept_for_shorter(std::uint32_t workers,
+                                                                     Time now) const;
 
 private:
     [[nodiscard]] double faded(Time now) const;

@@ -30,6 +30,7 @@ struct Best {
     double turn = 0.0;
     std::uint64_t picked_at = 0;
     std::uint64_t matched_tokens = 0;
+    std::uint64_t waiting_work = 0;  ///< Of prompts, before this one.
     Score score;
 
     [[nodiscard]] auto rank() const { return std::tuple(score.value, turn, picked_at, worker); }
@@ -47,11 +48,22 @@ struct Registry::Search {
     const Tried& tried;
     Time now;
     PoolState& pool;
-    std::array<std::uint32_t, LengthTiers::kTiers> first_places{};
-    std::optional<Best> fresh{};       ///< Not tried, and of the right tier.
-    std::optional<Best> other_tier{};  ///< Not tried.
-    std::optional<Best> used{};        ///< Tried, where that is only to be avoided.
+    std::array<std::uint32_t, LengthTiers::kTiers> kept{};
+    std::optional<Best> fresh{};      ///< Not tried, and a prompt as long as this waits there.
+    std::optional<Best> untouched{};  ///< Not tried, and only shorter ones do.
+    std::optional<Best> used{};       ///< Tried, where that is only to be avoided.
+    /// For each tier, of `seen` workers those on which nothing so long waits.
+    std::array<std::uint32_t, LengthTiers::kTiers> short_only{};
+    std::uint32_t seen = 0;
+    std::size_t members = 0;
     NoPick why = NoPick::kNoneReady;
+
+    /// A long prompt may go where none is yet, if as many workers as are kept for shorter ones stay
+    /// without.
+    [[nodiscard]] bool may_touch() const {
+        const int tier = LengthTiers::tier_of(untouched->score.load.prefill_tokens);
+        return std::uint64_t{short_only[tier]} * members > std::uint64_t{kept[tier]} * seen;
+    }
 };
 
 bool Registry::was_tried(WorkerIndex worker, const Tried& tried) const {
@@ -79,9 +91,11 @@ std::expected<Pick, NoPick> Registry::pick(const Demand& demand, const Tried& tr
         if (members.empty()) continue;
         this->search(search, members);
         // Its own kind has somebody for it, or will have soon.
-        if (search.fresh || search.other_tier || search.why == NoPick::kAllBusy) break;
+        if (search.fresh || search.untouched || search.why == NoPick::kAllBusy) break;
     }
-    if (!search.fresh) search.fresh = search.other_tier ? search.other_tier : search.used;
+    if (search.untouched && (!search.fresh || search.may_touch()))
+        keep_better(search.fresh, *search.untouched);
+    if (!search.fresh) search.fresh = search.used;
     if (!search.fresh) return std::unexpected(search.why);
     return grant(search);
 }
@@ -90,9 +104,12 @@ void Registry::search(Search& search, std::span<const WorkerIndex> members) {
     const bool prefills =
         search.demand.phase == LegPhase::kFull || search.demand.phase == LegPhase::kPrefill;
     const bool tiers = search.pool.tiers && search.pool.policy == Policy::kDefault && prefills;
-    search.first_places = {};
+    search.kept = {};
+    search.short_only = {};
+    search.seen = 0;
+    search.members = members.size();
     if (tiers) {
-        search.first_places = search.pool.lengths.first_workers(
+        search.kept = search.pool.lengths.kept_for_shorter(
             static_cast<std::uint32_t>(members.size()), search.now);
     }
     if (members.size() > kLookAtAll) {
@@ -103,7 +120,7 @@ void Registry::search(Search& search, std::span<const WorkerIndex> members) {
             const std::uint32_t place = workers_[each].place;
             if (place < members.size() && members[place] == each) consider(search, each);
         }
-        if (search.fresh || search.other_tier) return;
+        if (search.fresh || search.untouched) return;
     }
     for (const WorkerIndex index : members) consider(search, index);
 }
@@ -134,15 +151,19 @@ void Registry::consider(Search& search, WorkerIndex index) {
               .turn = worker.turn,
               .picked_at = worker.picked_at,
               .matched_tokens = candidate.matched_tokens,
+              .waiting_work = candidate.load.prefill_work,
               .score = judge(search.pool.policy, search.demand, candidate)};
     if (options_.jitter > 0.0) {
         const double share = static_cast<double>(draw() >> 11) * 0x1p-53;
         best.score.value *= 1.0 + options_.jitter * share;
     }
     if (avoided) return keep_better(search.used, best);
+    ++search.seen;
+    for (int each = 1; each < LengthTiers::kTiers; ++each)
+        if (best.waiting_work <= LengthTiers::longest_below(each)) ++search.short_only[each];
     const int tier = LengthTiers::tier_of(best.score.load.prefill_tokens);
-    const bool own_tier = worker.place >= search.first_places[tier];
-    keep_better(own_tier ? search.fresh : search.other_tier, best);
+    const bool taken = tier == 0 || best.waiting_work > LengthTiers::longest_below(tier);
+    keep_better(taken ? search.fresh : search.untouched, best);
 }
 
 Pick Registry::grant(Search& search) {

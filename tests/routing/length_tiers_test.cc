@@ -18,12 +18,12 @@ TEST(LengthTiersTest, TheUpperEndBelongsToTheTier) {
 TEST(LengthTiersTest, ShorterTiersKeepWorkersByTheirShareAndGiveThemUpWhenNobodyComes) {
     LengthTiers tiers;
     Time now{};
-    EXPECT_EQ(tiers.first_workers(8, now), Firsts{});
+    EXPECT_EQ(tiers.kept_for_shorter(8, now), Firsts{});
     for (int i = 0; i < 50; ++i) tiers.on_pick(10'000, 10'000, now);
     for (int i = 0; i < 5; ++i) tiers.on_pick(100'000, 100'000, now);
-    EXPECT_EQ(tiers.first_workers(8, now), (Firsts{0, 4, 4, 7}));
+    EXPECT_EQ(tiers.kept_for_shorter(8, now), (Firsts{0, 4, 4, 7}));
     now += std::chrono::minutes(10);
-    EXPECT_EQ(tiers.first_workers(8, now), Firsts{});
+    EXPECT_EQ(tiers.kept_for_shorter(8, now), Firsts{});
 }
 
 TEST(LengthTiersTest, AFewShortRequestsKeepOneWorkerAndNobodyKeepsAll) {
@@ -31,12 +31,12 @@ TEST(LengthTiersTest, AFewShortRequestsKeepOneWorkerAndNobodyKeepsAll) {
     const Time now{};
     tiers.on_pick(100, 100, now);
     for (int i = 0; i < 50; ++i) tiers.on_pick(500'000, 500'000, now);
-    EXPECT_EQ(tiers.first_workers(8, now), (Firsts{0, 1, 1, 1}));
+    EXPECT_EQ(tiers.kept_for_shorter(8, now), (Firsts{0, 1, 1, 1}));
     for (int i = 0; i < 10'000; ++i) tiers.on_pick(16'000, 16'000, now);
-    EXPECT_EQ(tiers.first_workers(8, now)[3], 6U);
-    EXPECT_EQ(tiers.first_workers(2, now)[3], 1U);
-    EXPECT_EQ(tiers.first_workers(1, now), Firsts{});
-    EXPECT_EQ(tiers.first_workers(0, now), Firsts{});
+    EXPECT_EQ(tiers.kept_for_shorter(8, now)[3], 6U);
+    EXPECT_EQ(tiers.kept_for_shorter(2, now)[3], 1U);
+    EXPECT_EQ(tiers.kept_for_shorter(1, now), Firsts{});
+    EXPECT_EQ(tiers.kept_for_shorter(0, now), Firsts{});
 }
 
 }  // namespace
