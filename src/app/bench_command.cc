@@ -7,6 +7,7 @@
 
 #include "app/bench_conversation.h"
 #include "app/bench_engine.h"
+#include "app/bench_fit.h"
 #include "app/bench_load.h"
 #include "app/command.h"
 #include "gateway/model_vocabulary.h"
@@ -20,6 +21,8 @@ struct Options {
     BenchEngineOptions bench;
     bool json = false;
     BenchLoadOptions load;
+    bool fits = false;
+    BenchFitOptions fit;
 };
 
 void print_row(const BenchEngineRow& row, bool json) {
@@ -67,11 +70,41 @@ int run(const Options& options) {
     return kDone;
 }
 
+void define_fit(CLI::App& command, Options& options) {
+    options.fit.model = options.model;  // The built-in one.
+    CLI::Option* fit = command.add_flag(
+        "--fit", options.fits, "Measure what `sim --engine` needs to know of the native engine");
+    command.add_option("--model", options.fit.model, "GGUF file, or krill")
+        ->type_name("FILE")
+        ->needs(fit)
+        ->capture_default_str();
+    command.add_option("--threads", options.fit.threads, "Threads of the engine")
+        ->type_name("N")
+        ->check(CLI::Range(1, 256))
+        ->needs(fit)
+        ->capture_default_str();
+    command
+        .add_option("--neighbours", options.fit.neighbours,
+                    "So many engines share the machine: measure how they slow it down")
+        ->check(CLI::Range(0, 256))
+        ->type_name("N")
+        ->needs(fit);
+    command
+        .add_option("--url", options.fit.api.url,
+                    "A service with such an engine and nothing to do: measure its own part, too")
+        ->type_name("URL")
+        ->needs(fit);
+    command.add_option("--output", options.fit.output, "Write the parameters there, not to stdout")
+        ->type_name("FILE")
+        ->needs(fit);
+}
+
 }  // namespace
 
 Run define_bench(CLI::App& command) {
     auto options = std::make_shared<Options>();
-    command.require_subcommand(1);
+    command.require_subcommand(0, 1);
+    define_fit(command, *options);
     CLI::App* engine = command.add_subcommand(
         "engine", "Speed of the native engine: prompts, and decoding at each batch size");
     engine->add_option("--model", options->model, "GGUF file, or krill")
@@ -108,7 +141,13 @@ Run define_bench(CLI::App& command) {
         ->capture_default_str();
     engine->add_flag("--json", options->json, "Print a JSON object a line");
     const CLI::App* load = define_bench_load(command, options->load);
-    return [options, load] { return load->parsed() ? bench_load(options->load) : run(*options); };
+    return [options, &command, load, engine]() -> int {
+        if (load->parsed()) return bench_load(options->load);
+        if (engine->parsed()) return run(*options);
+        if (options->fits) return bench_fit(options->fit);
+        print(command.help());
+        return kWrongUse;
+    };
 }
 
 }  // namespace sluice::app

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 
+#include "app/bench_runner.h"
 #include "base/thread_team.h"
 #include "engine/engine.h"
 #include "engine/step_cost.h"
@@ -15,60 +16,6 @@ namespace sluice::app {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-/// One engine with requests that run to their full length.
-class Runner {
-public:
-    static Result<Runner> create(const std::shared_ptr<const engine::Model>& model,
-                                 std::size_t threads, std::size_t sequences, std::size_t tokens) {
-        engine::EngineOptions options;
-        options.threads = threads;
-        options.running_max = std::max(options.running_max, sequences);
-        options.step_tokens = std::max(options.step_tokens, sequences);
-        options.prefill_chunk = options.step_tokens;
-        options.pool_tokens = std::max<std::size_t>(options.pool_tokens, sequences * (tokens + 64));
-        auto engine = engine::Engine::create(model, std::move(options));
-        if (!engine) return std::unexpected(engine.error());
-        return Runner(std::move(*engine), model->parameters().vocabulary);
-    }
-
-    Result<void> submit(std::size_t prompt, std::size_t decode) {
-        engine::Request request;
-        request.id = fmt::format("{}", requests_++);
-        // A salt of its own keeps the request from finding an earlier one's prefix in the pool.
-        request.salt = request.id;
-        for (std::size_t i = 0; i < prompt; ++i)
-            request.input_ids.push_back(
-                static_cast<TokenId>((requests_ * 131 + i * 7919) % vocabulary_));
-        request.sampling.max_new_tokens = static_cast<std::uint32_t>(decode);
-        request.sampling.temperature = 0.0F;
-        request.sampling.ignore_eos = true;
-        ++running_;
-        return engine_->submit(std::move(request), [this](const engine::Output& output) {
-            if (!output.tokens.empty()) ++answered_;
-            if (output.finish) --running_;
-        });
-    }
-
-    /// Steps until every request has had `outputs` outputs with tokens in all, or has ended.
-    void run_until_answered(std::size_t outputs) {
-        while (running_ > 0 && answered_ < outputs) engine_->step();
-    }
-    void run_to_the_end() {
-        while (running_ > 0) engine_->step();
-        answered_ = 0;
-    }
-
-private:
-    Runner(std::unique_ptr<engine::Engine> engine, std::uint32_t vocabulary)
-        : engine_(std::move(engine)), vocabulary_(vocabulary) {}
-
-    std::unique_ptr<engine::Engine> engine_;
-    std::uint32_t vocabulary_;
-    std::size_t requests_ = 0;
-    std::size_t running_ = 0;
-    std::size_t answered_ = 0;
-};
 
 double seconds_since(Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
@@ -119,7 +66,7 @@ private:
 Result<BenchEngineRow> bench_prompt(const std::shared_ptr<const engine::Model>& model,
                                     std::size_t threads, const BenchEngineOptions& options,
                                     const Limits& limits) {
-    auto runner = Runner::create(model, threads, 1, options.prompt + 1);
+    auto runner = BenchRunner::create(model, threads, 1, options.prompt + 1);
     if (!runner) return std::unexpected(runner.error());
     const auto tokens = static_cast<double>(options.prompt);
     Repeats repeats(limits, engine::prompt_cost(*model, options.prompt), tokens);
@@ -127,9 +74,9 @@ Result<BenchEngineRow> bench_prompt(const std::shared_ptr<const engine::Model>& 
     for (std::size_t repeat = 0; repeat <= options.repeats; ++repeat) {
         if (repeat > 0) repeats.measure_limit();
         const auto start = Clock::now();
-        if (auto sent = runner->submit(options.prompt, 1); !sent)
+        if (auto sent = (*runner)->submit(options.prompt, 1); !sent)
             return std::unexpected(sent.error());
-        runner->run_to_the_end();
+        (*runner)->run_to_the_end();
         if (repeat > 0) repeats.add(tokens, seconds_since(start));
     }
     BenchEngineRow row{.test = "prompt", .threads = threads, .batch = 1, .tokens = options.prompt};
@@ -141,7 +88,7 @@ Result<BenchEngineRow> bench_decode(const std::shared_ptr<const engine::Model>& 
                                     std::size_t threads, std::size_t batch,
                                     const BenchEngineOptions& options, const Limits& limits) {
     constexpr std::size_t kPrompt = 16;
-    auto runner = Runner::create(model, threads, batch, kPrompt + options.decode);
+    auto runner = BenchRunner::create(model, threads, batch, kPrompt + options.decode);
     if (!runner) return std::unexpected(runner.error());
     const double positions = kPrompt + static_cast<double>(options.decode) / 2.0;
     Repeats repeats(limits, engine::decode_cost(*model, batch, positions),
@@ -149,11 +96,11 @@ Result<BenchEngineRow> bench_decode(const std::shared_ptr<const engine::Model>& 
     for (std::size_t repeat = 0; repeat <= options.repeats; ++repeat) {
         if (repeat > 0) repeats.measure_limit();
         for (std::size_t i = 0; i < batch; ++i)
-            if (auto sent = runner->submit(kPrompt, options.decode + 1); !sent)
+            if (auto sent = (*runner)->submit(kPrompt, options.decode + 1); !sent)
                 return std::unexpected(sent.error());
-        runner->run_until_answered(batch);  // All prompts are computed; the rest is decode.
+        (*runner)->run_until_answered(batch);  // All prompts are computed; the rest is decode.
         const auto start = Clock::now();
-        runner->run_to_the_end();
+        (*runner)->run_to_the_end();
         if (repeat > 0)
             repeats.add(static_cast<double>(batch * options.decode), seconds_since(start));
     }
