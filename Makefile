@@ -18,7 +18,7 @@ EXACT := checkpoint tensor engine
 CTEST := tools/ctest.sh
 SOURCES := git ls-files -co --exclude-standard -- 'src/*.cc' 'src/*.h' 'tests/*.cc' 'tests/*.h' 'bench/*.cc'
 
-.PHONY: help up down build test check asan tsan digest neon fuzz soak bench format format-check tidy reference
+.PHONY: help up down build test check asan tsan digest neon fuzz soak simulate bench format format-check tidy reference
 
 help:  ## This list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,11 @@ neon:  ## The exact folders cross-compiled for AArch64, under qemu (minutes)
 
 soak:  ## Long loads: an A/A pair for 10,000 requests, four times the load for a minute (long)
 	@tools/soak.sh
+
+simulate:  ## Write the tables and plots of docs/simulator.md [TRACES=folder with conversation_trace.jsonl]
+	@tools/bootstrap.sh build
+	@tools/build.sh release sluice
+	@python3 tools/simulate.py $(TRACES)
 
 bench:  ## Ratios to peers and to the machine's limits
 	@if [ -x tools/bench.sh ]; then tools/bench.sh; else echo "no benchmark yet"; fi

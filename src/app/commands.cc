@@ -19,6 +19,7 @@ Run define_gateway(CLI::App& command);
 Run define_limits(CLI::App& command);
 Run define_model(CLI::App& command);
 Run define_run(CLI::App& command);
+Run define_sim(CLI::App& command);
 Run define_up(CLI::App& command);
 Run define_version(CLI::App& command);
 
@@ -36,6 +37,7 @@ constexpr auto kCommands = std::to_array<Command>({
     {"gate", "Questions to ask before a change meets traffic", define_gate},
     {"card", "Lay a candidate pool beside the one that answers", define_card},
     {"bench", "Measure speed", define_bench},
+    {"sim", "Play a trace on simulated engines: policies, capacity, faults", define_sim},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
     {"version", "Print what this program is and how it was built", define_version},

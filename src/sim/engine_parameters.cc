@@ -21,6 +21,7 @@ void visit(Parameters& p, Number&& number, Count&& count) {
     number("decode_row_us", p.decode_row_us);
     number("decode_attended_us", p.decode_attended_us);
     number("encode_row_us", p.encode_row_us);
+    number("neighbour_share", p.neighbour_share);
     number("request_us", p.request_us);
     number("request_token_us", p.request_token_us);
     number("handover_token_us", p.handover_token_us);

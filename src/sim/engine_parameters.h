@@ -29,6 +29,8 @@ struct EngineParameters {
     double decode_row_us = 150.0;          ///< Of a sequence that gets its next token.
     double decode_attended_us = 0.02;      ///< Of a position that its query looks at.
     double encode_row_us = 40.0;           ///< Of an image token.
+    /// For each other engine on its machine that computes, it takes by such a share longer.
+    double neighbour_share = 0.0;
 
     // ---- Around the engine
     double request_us = 1'000.0;     ///< Of a request, before the engine has it.

@@ -203,7 +203,11 @@ std::uint32_t SimEngine::room_in_step() const {
                : 0;
 }
 
-double SimEngine::slowness() const { return queue_.now() < slow_until_ ? slow_factor_ : 1.0; }
+double SimEngine::slowness() const {
+    const auto busy = std::ranges::count_if(neighbours_, &SimEngine::computing);
+    const double own = queue_.now() < slow_until_ ? slow_factor_ : 1.0;
+    return own * (1.0 + parameters_.neighbour_share * static_cast<double>(busy));
+}
 
 void SimEngine::take(const SequencePtr& sequence, std::uint32_t rows) {
     if (rows == 0) return;

@@ -107,6 +107,9 @@ public:
     [[nodiscard]] const EngineTotals& totals() const { return totals_; }
     [[nodiscard]] const EngineParameters& parameters() const { return parameters_; }
     [[nodiscard]] BlockCache& cache() { return cache_; }
+    /// Other engines on its machine; they outlive it, or nothing is computed any more.
+    void set_neighbours(std::vector<const SimEngine*> engines) { neighbours_ = std::move(engines); }
+    [[nodiscard]] bool computing() const { return stepping_; }
     [[nodiscard]] bool holds(JobId id) const { return holds_.contains(id); }
     /// `watch` is called when the cache has events to take.
     void on_blocks(std::function<void()> watch) { on_blocks_ = std::move(watch); }
@@ -182,6 +185,7 @@ private:
     EventQueue::EventId step_event_ = 0;
     EventQueue::EventId restart_event_ = 0;
     std::function<void()> on_blocks_;
+    std::vector<const SimEngine*> neighbours_;
     bool stepping_ = false;
     Time stalled_until_{};
     Time slow_until_{};

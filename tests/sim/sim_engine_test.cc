@@ -255,6 +255,19 @@ TEST_F(SimEngineTest, ASlowEngineTakesLongerForItsSteps) {
     EXPECT_EQ(watcher.end, Time(milliseconds(330)));
 }
 
+TEST_F(SimEngineTest, NeighboursThatComputeSlowItDown) {
+    EngineParameters p = simple();
+    p.neighbour_share = 0.5;
+    SimEngine neighbour(queue_, p);
+    engine(p).set_neighbours({&neighbour});
+    Watcher own(queue_);
+    neighbour.submit(job(1'000, 1), own);
+    run_until(Time(milliseconds(1)));
+    Watcher& watcher = submit(job(100, 1));
+    run();
+    EXPECT_EQ(watcher.end, Time(milliseconds(1 + 165)));
+}
+
 TEST_F(SimEngineTest, AnotherModelAnswersNobody) {
     engine();
     engine_->serve_other_model();

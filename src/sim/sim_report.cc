@@ -1,0 +1,157 @@
+#include "sim/sim_report.h"
+
+#include <fmt/format.h>
+
+#include <boost/json/serialize.hpp>
+#include <boost/json/value.hpp>
+#include <optional>
+#include <string_view>
+
+namespace sluice::sim {
+namespace {
+
+namespace json = boost::json;
+
+struct Quantiles {
+    std::optional<double> p50;
+    std::optional<double> p90;
+    std::optional<double> p99;
+};
+
+Quantiles quantiles(const record::Samples& samples) {
+    return {samples.quantile(0.5), samples.quantile(0.9), samples.quantile(0.99)};
+}
+
+Quantiles quantiles(const LatencySketch& sketch) {
+    const auto at = [&](double share) -> std::optional<double> {
+        const auto value = sketch.quantile(share);
+        return value ? std::optional(static_cast<double>(value->count()) / 1e3) : std::nullopt;
+    };
+    return {at(0.5), at(0.9), at(0.99)};
+}
+
+json::value to_value(const std::optional<double>& number) {
+    return number ? json::value(*number) : json::value(nullptr);
+}
+
+json::object to_value(const Quantiles& q) {
+    return {{"p50", to_value(q.p50)}, {"p90", to_value(q.p90)}, {"p99", to_value(q.p99)}};
+}
+
+double share(std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+json::object tier_json(std::string_view name, const TierResults& tier) {
+    return {{"tier", name},
+            {"requests", tier.requests},
+            {"completed", tier.completed},
+            {"rejected", tier.rejected},
+            {"good_share", share(tier.good, tier.requests)},
+            {"hit_share", tier.hit_share()},
+            {"ttft_ms", to_value(quantiles(tier.ttft_ms))},
+            {"tbt_ms", to_value(quantiles(tier.gaps))}};
+}
+
+std::string cell(const std::optional<double>& value) {
+    return value ? fmt::format("{:.1f}", *value) : std::string("-");
+}
+
+std::string tier_line(std::string_view name, const TierResults& tier) {
+    const Quantiles ttft = quantiles(tier.ttft_ms);
+    const Quantiles tbt = quantiles(tier.gaps);
+    return fmt::format("{:<10}{:>9}{:>9.1f} %{:>7.1f} %{:>6.1f} %{:>11}{:>11}{:>11}{:>9}{:>9}\n",
+                       name, tier.requests, 100 * share(tier.rejected, tier.requests),
+                       100 * share(tier.good, tier.requests), 100 * tier.hit_share(),
+                       cell(ttft.p50), cell(ttft.p90), cell(ttft.p99), cell(tbt.p50),
+                       cell(tbt.p99));
+}
+
+json::array tiers_json(const Results& results) {
+    json::array tiers;
+    for (int tier = 0; tier < kLengthBuckets; ++tier) {
+        tiers.push_back(tier_json(to_string(static_cast<LengthBucket>(tier)),
+                                  results.tiers[static_cast<std::size_t>(tier)]));
+    }
+    return tiers;
+}
+
+json::array workers_json(const Results& results) {
+    json::array workers;
+    for (const WorkerResults& worker : results.workers) {
+        workers.push_back({{"prefill_tokens", worker.prefill_tokens},
+                           {"decode_tokens", worker.decode_tokens},
+                           {"preemptions", worker.preemptions},
+                           {"evictions", worker.evictions},
+                           {"crashes", worker.crashes}});
+    }
+    return workers;
+}
+
+}  // namespace
+
+std::string to_text(const RunTitle& title, const Results& results) {
+    std::string text = fmt::format(
+        "{}: {} requests at {:g} times their speed on {} workers, policy {}, seed {}\n",
+        title.trace, results.all.requests, title.speed, title.workers, title.policy, title.seed);
+    text += fmt::format(
+        "{} completed, {} rejected, {} ended otherwise in {:.1f} s; {} retries, {} resumes\n",
+        results.all.completed, results.all.rejected,
+        results.all.requests - results.all.completed - results.all.rejected,
+        seconds(results.elapsed), results.retries, results.resumes);
+    text += fmt::format(
+        "goodput {:.3f} requests/s (TTFT <= {:g} s, TBT p99 <= {:g} ms); cached {:.1f} % of prompt "
+        "tokens; imbalance {:.3f}\n\n",
+        results.goodput_rps(), seconds(results.objectives.ttft),
+        milliseconds(results.objectives.tbt), 100 * results.all.hit_share(), results.imbalance());
+    text += fmt::format("{:<10}{:>9}{:>11}{:>9}{:>8}{:>11}{:>11}{:>11}{:>9}{:>9}\n", "prompt",
+                        "requests", "rejected", "good", "cached", "TTFT p50", "p90", "p99 ms",
+                        "TBT p50", "p99 ms");
+    text += tier_line("all", results.all);
+    for (int tier = 0; tier < kLengthBuckets; ++tier) {
+        const TierResults& each = results.tiers[static_cast<std::size_t>(tier)];
+        if (each.requests > 0) text += tier_line(to_string(static_cast<LengthBucket>(tier)), each);
+    }
+    if (results.outcomes.size() > 1 || !results.outcomes.contains("ok")) {
+        text += "\n";
+        for (const auto& [name, count] : results.outcomes)
+            text += fmt::format("{:>8} {}\n", count, name);
+    }
+    if (results.left_over > 0)
+        text +=
+            fmt::format("\n{} leases, places or blocks were never given back\n", results.left_over);
+    return text;
+}
+
+std::string to_json(const RunTitle& title, const Results& results) {
+    json::object outcomes;
+    for (const auto& [name, count] : results.outcomes) outcomes[name] = count;
+    const json::object object{{"trace", title.trace},
+                              {"workers", title.workers},
+                              {"policy", title.policy},
+                              {"seed", title.seed},
+                              {"speed", title.speed},
+                              {"requests", results.all.requests},
+                              {"completed", results.all.completed},
+                              {"rejected", results.all.rejected},
+                              {"rejected_share", results.rejected_share()},
+                              {"hit_share", results.all.hit_share()},
+                              {"imbalance", results.imbalance()},
+                              {"ttft_ms", to_value(quantiles(results.all.ttft_ms))},
+                              {"tbt_ms", to_value(quantiles(results.all.gaps))},
+                              {"goodput_rps", results.goodput_rps()},
+                              {"good_share", share(results.all.good, results.all.requests)},
+                              {"slo_ttft_ms", milliseconds(results.objectives.ttft)},
+                              {"slo_tbt_ms", milliseconds(results.objectives.tbt)},
+                              {"elapsed_s", seconds(results.elapsed)},
+                              {"outcomes", std::move(outcomes)},
+                              {"retries", results.retries},
+                              {"resumes", results.resumes},
+                              {"fallbacks", results.fallbacks},
+                              {"left_over", results.left_over},
+                              {"by_tier", tiers_json(results)},
+                              {"by_worker", workers_json(results)}};
+    return json::serialize(object);
+}
+
+}  // namespace sluice::sim
