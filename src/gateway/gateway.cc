@@ -65,7 +65,7 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
       options_(std::move(options)),
       probe_(registry_),
       client_(loop, {.idle_connections_per_host = kIdleConnections, .ca_file = options_.ca_file}),
-      resumes_(loop, pools_, probe_),
+      resumes_(loop, pools_, probe_, options_.resume_tokens),
       directory_(loop, client_, options_.etcd),
       tasks_(kPreparingThreads, kPreparingMax) {
     add_pools();

@@ -56,6 +56,8 @@ struct GatewayOptions {
     /// A stream that waits longer gets its head, and comments from then on.
     std::chrono::milliseconds headers_after{2'000};
     std::vector<std::shared_ptr<RequestObserver>> observers;
+    /// What lost its worker is computed again by those that are left, so many tokens each at a time.
+    std::uint64_t resume_tokens = dispatch::ResumePacer::kTokensPerWorker;
     FaultPoints faults{};  ///< Planted on purpose; none in earnest.
     /// What /admin/records, /admin/where and /admin/card read; a RecordKeeper among the observers
     /// writes it. May be null.

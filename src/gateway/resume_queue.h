@@ -21,8 +21,9 @@ class ResumeQueue {
 public:
     using Turn = dispatch::ResumePacer::Turn;
 
-    ResumeQueue(net::EventLoop& loop, PoolSet& pools, GatewayProbe& probe)
-        : loop_(loop), pools_(pools), probe_(probe) {}
+    ResumeQueue(net::EventLoop& loop, PoolSet& pools, GatewayProbe& probe,
+                std::uint64_t tokens_per_worker)
+        : loop_(loop), pools_(pools), probe_(probe), pacer_(tokens_per_worker) {}
 
     /// A turn for `tokens` in `pool`, or nothing: then the request lines up, and is called
     /// (`worker_available`) when its turn has come, which it then gets by asking again.

@@ -142,6 +142,43 @@ TEST_F(HandoverTest, WithoutAPrefillWorkerDecodeDoesItAll) {
     EXPECT_EQ(decoder->requests[0].phase, port::Phase::kFull);
 }
 
+TEST_F(GatewayTest, WhatLostItsWorkerGoesOnLittleByLittle) {
+    constexpr int kStreams = 6;
+    // All at once on one worker, which dies; the other answers when the test says so.
+    FakeWorker survivor(loop, {[](const auto&, net::HttpExchange& exchange) { begin(exchange); }});
+    survivor.ready = false;
+    worker = std::make_unique<FakeWorker>(loop, std::vector{hangs("Once upon a time")});
+    start_gateway({.native_pools = {{.name = "stable",
+                                     .workers = {{.url = worker->url()}, {.url = survivor.url()}}}},
+                   .resume_tokens = 1});
+    run_until([this] { return get("/ready").status == 200; });
+    std::array<Reply, kStreams> replies;
+    std::vector<std::unique_ptr<net::HttpCall>> calls;
+    for (Reply& reply : replies)
+        calls.push_back(
+            begin_send(reply, "POST", "/v1/chat/completions", body(R"(,"stream":true)")));
+    run_until([&] {
+        return std::ranges::all_of(replies,
+                                   [](const Reply& each) { return !each.content().empty(); });
+    });
+    survivor.ready = true;
+    worker->answers = false;
+    for (const auto& exchange : worker->exchanges) exchange->abort();
+    for (std::size_t turn = 1; turn <= kStreams; ++turn) {
+        run_until([&] { return survivor.requests.size() >= turn; });
+        EXPECT_EQ(survivor.requests.size(), turn)
+            << "one at a time, for each is longer than allowed";
+        send_frame(*survivor.exchanges.back(), tokens({ids("Once upon")[1]}));
+    }
+    EXPECT_EQ(worker->requests.size(), std::size_t{kStreams});
+    for (const auto& exchange : survivor.exchanges) end_with(*exchange, port::FinishType::kStop);
+    run_until(
+        [&] { return std::ranges::all_of(replies, [](const Reply& each) { return each.done; }); });
+    for (const Reply& reply : replies) EXPECT_EQ(reply.content(), "Once upon");
+    EXPECT_EQ(gateway->live_requests(), 0U);
+    EXPECT_NE(metrics().find("sluice_resumes_waiting 0"), std::string::npos);
+}
+
 TEST_F(GatewayTest, APromptThatTakesWorkersDownIsNotTriedAgain) {
     start({dies_after("x", 0), dies_after("x", 0), says("Hello")});
     EXPECT_EQ(chat("").json().at("error").at("code"), "worker_lost");
