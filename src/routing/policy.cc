@@ -7,6 +7,11 @@
 namespace sluice::routing {
 namespace {
 
+/// What a prompt has to compute itself counts as often: computing what another worker holds makes
+/// those wait, too, that come after it, and takes room in one more cache. Without it, on the Mooncake
+/// conversations at 8 workers, 31.6 % of the prompts' tokens are found in caches, with it 33.7 %, and
+/// no percentile of the time to the first token is worse (docs/simulator.md).
+constexpr double kOwnWork = 2.0;
 /// So many requests that decode beside it make a prefill take twice as long.
 constexpr double kDecodesThatDouble = 64.0;
 /// From this share of its pool on an engine comes near giving blocks up again.
@@ -32,7 +37,7 @@ double kv_share(const Candidate& worker, std::uint64_t more) {
 double prefill_value(const Demand& demand, const Candidate& worker, const Score& score) {
     // A new worker's load weighs more; that it is idle counts. Nothing is free.
     const double wait = static_cast<double>(worker.load.prefill_work) * worker.seconds_per_work;
-    double value = score.ttft - wait + wait / worker.ramp + worker.seconds_per_work;
+    double value = kOwnWork * (score.ttft - wait) + wait / worker.ramp + worker.seconds_per_work;
     if (demand.phase == LegPhase::kFull) value *= 1.0 + worker.load.requests / kDecodesThatDouble;
     if (worker.costs->kv_tokens > 0) {
         const double over = kv_share(worker, score.load.kv_tokens) - kFullFrom;

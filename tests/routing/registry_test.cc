@@ -290,7 +290,7 @@ TEST_F(RegistryTest, AConversationsNextTurnGoesWhereItsPrefixIs) {
 // Elsewhere affinity is thrown away as soon as loads differ by a threshold, and hits fall off a cliff.
 TEST_F(RegistryTest, AffinityFadesGraduallyAsTheHolderGetsBusier) {
     std::vector<double> shares;
-    for (int step = 0; step <= 20; ++step) {
+    for (int step = 0; step <= 40; ++step) {
         Registry workers(4);
         for (int i = 0; i < 4; ++i) workers.set_ready(*workers.add({}), true, now);
         std::vector<BlockHash> all;
