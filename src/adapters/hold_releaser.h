@@ -23,17 +23,13 @@ public:
     HoldReleaser(const HoldReleaser&) = delete;
     HoldReleaser& operator=(const HoldReleaser&) = delete;
 
+    /// Not sent while limits::kKvHolds are under way.
     void release(const port::KvSource& source);
-
-    /// Releases under way; at most kUnderWay, beyond which none is sent.
-    [[nodiscard]] std::size_t under_way() const { return calls_.size(); }
-    static constexpr std::size_t kUnderWay = 1'024;
 
 private:
     net::HttpClient& client_;
-    std::map<std::uint64_t, std::unique_ptr<net::HttpCall>> calls_;
+    std::map<std::uint64_t, std::unique_ptr<net::HttpCall>> calls_;  ///< Under way.
     std::uint64_t next_ = 0;
-    std::shared_ptr<int> alive_ = std::make_shared<int>(0);  ///< Expires with this object.
 };
 
 }  // namespace sluice::adapters

@@ -6,10 +6,15 @@
 #include <boost/json/value.hpp>
 #include <utility>
 
+#include "record/percentiles.h"
+
 namespace sluice::app {
 namespace {
 
 namespace json = boost::json;
+using record::Percentiles;
+using record::percentiles;
+using record::to_object;
 using trace::CallOutcome;
 
 /// Kinds of errors that a report lists; the rest are counted by outcome alone.
@@ -37,33 +42,7 @@ double milliseconds_of(std::chrono::microseconds time) {
     return static_cast<double>(time.count()) / 1e3;
 }
 
-struct Quantiles {
-    std::optional<double> p50;
-    std::optional<double> p90;
-    std::optional<double> p99;
-};
-
-Quantiles quantiles(const record::Samples& samples) {
-    return {samples.quantile(0.5), samples.quantile(0.9), samples.quantile(0.99)};
-}
-
-Quantiles quantiles(const LatencySketch& sketch) {
-    const auto at = [&](double share) -> std::optional<double> {
-        const auto value = sketch.quantile(share);
-        return value ? std::optional(milliseconds_of(*value)) : std::nullopt;
-    };
-    return {at(0.5), at(0.9), at(0.99)};
-}
-
-json::value to_value(const std::optional<double>& number) {
-    return number ? json::value(*number) : json::value(nullptr);
-}
-
-json::object to_value(const Quantiles& q) {
-    return {{"p50", to_value(q.p50)}, {"p90", to_value(q.p90)}, {"p99", to_value(q.p99)}};
-}
-
-std::string line(std::string_view name, const Quantiles& q) {
+std::string line(std::string_view name, const Percentiles& q) {
     const auto cell = [](const std::optional<double>& value) {
         return value ? fmt::format("{:.2f}", *value) : std::string("-");
     };
@@ -147,7 +126,7 @@ std::string LoadReport::text(std::chrono::duration<double> elapsed) const {
     text += fmt::format("prompt tokens {}, of them cached {}; generated {}\n", prompt_tokens_,
                         cached_tokens_, completion_tokens_);
     text += fmt::format("\n{:<12}{:>12}{:>12}{:>12}\n", "", "p50", "p90", "p99");
-    text += line("TTFT", quantiles(ttft_)) + line("TBT", quantiles(gaps_));
+    text += line("TTFT", percentiles(ttft_)) + line("TBT", percentiles(gaps_));
     if (objectives_.ttft || objectives_.tbt) {
         text += fmt::format(
             "\ngoodput {:.2f} requests/s: {} of {} requests met the objectives ({:.1f} %)\n",
@@ -175,8 +154,8 @@ std::string LoadReport::json(std::chrono::duration<double> elapsed) const {
                         {"prompt_tokens", prompt_tokens_},
                         {"cached_tokens", cached_tokens_},
                         {"completion_tokens", completion_tokens_},
-                        {"ttft_ms", to_value(quantiles(ttft_))},
-                        {"tbt_ms", to_value(quantiles(gaps_))},
+                        {"ttft_ms", to_object(percentiles(ttft_))},
+                        {"tbt_ms", to_object(percentiles(gaps_))},
                         {"outcomes", counts(outcomes_)},
                         {"errors", counts(errors_)}};
     if (objectives_.ttft) object["slo_ttft_ms"] = objectives_.ttft->count();

@@ -7,6 +7,8 @@
 #include <span>
 #include <string_view>
 
+#include "dispatch/request.h"
+
 namespace sluice::dispatch {
 
 enum class Resume : std::uint8_t {
@@ -28,5 +30,8 @@ struct EngineKind {
 [[nodiscard]] std::span<const EngineKind> engine_kinds();
 /// Unknown kinds are refused.
 [[nodiscard]] const EngineKind& engine_kind(std::string_view name);
+
+/// How legs on such an engine may be repeated.
+[[nodiscard]] Rules rules_of(std::string_view name);
 
 }  // namespace sluice::dispatch

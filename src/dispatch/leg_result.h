@@ -23,4 +23,10 @@ namespace sluice::dispatch {
     return LegResult::kFailed;
 }
 
+/// Whether it may be gone, so that it is asked before it gets another request.
+[[nodiscard]] inline bool may_be_gone(LegFault fault) {
+    return fault != LegFault::kFull && fault != LegFault::kRefused &&
+           fault != LegFault::kBlocksLost;
+}
+
 }  // namespace sluice::dispatch

@@ -32,8 +32,7 @@ FailureMode stranger_asks(const GatewayConfig& gateway, const ServiceFacts& fact
     } else if (facts.keys == std::size_t{0}) {
         mode.present = true;
         mode.advice =
-            "there is not one API key, so that the service will not start: `sluice ctl keys "
-            "add`";
+            "there is not one API key, so that the service will not start: `sluice ctl keys add`";
     } else {
         mode.caught_by = "API keys, which everybody needs";
     }

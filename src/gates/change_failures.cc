@@ -28,8 +28,8 @@ FailureMode bad_rollout(const ServiceConfig& config) {
         mode.rollback = "`sluice ctl rollback`: a latch that only `ctl plan rearm` opens";
     } else {
         mode.advice =
-            "add a second pool with the new build and a [[plan.shadow]] of it; else say what "
-            "tests a build, and which build to go back to";
+            "add a second pool with the new build and a [[plan.shadow]] of it; else say what tests "
+            "a build, and which build to go back to";
     }
     return mode;
 }
@@ -49,8 +49,7 @@ void add_noise(const ServiceConfig& config, std::vector<FailureMode>& modes) {
         mode.caught_by = "the [[plan.shadow]] of the stable pool itself, which measures the noise";
     } else {
         mode.advice = fmt::format(
-            "add a [[plan.shadow]] of {} itself: how often it differs from "
-            "itself is the measure",
+            "add a [[plan.shadow]] of {} itself: how often it differs from itself is the measure",
             *plan.stable);
     }
     modes.push_back(std::move(mode));
@@ -73,8 +72,8 @@ FailureMode bad_configuration() {
 FailureMode sluice_upgrade() {
     FailureMode mode = of_service(Failure::kSluiceUpgrade);
     mode.advice =
-        "say which test a new version passes before it serves, where the old program is "
-        "kept, and where a copy of the records: an older version refuses a newer file";
+        "say which test a new version passes before it serves, where the old program is kept, and "
+        "where a copy of the records: an older version refuses a newer file";
     return mode;
 }
 

@@ -17,8 +17,7 @@ FailureMode of_service(Failure failure, const std::string& place = {}) {
 FailureMode nothing_recorded(const RecordConfig& record) {
     FailureMode mode = of_service(Failure::kNothingRecorded, record.path.place);
     mode.rollback =
-        "nothing to undo: failures are never dropped, successes stand for others under "
-        "pressure";
+        "nothing to undo: failures are never dropped, successes stand for others under pressure";
     if (const auto& path = *record.path) {
         mode.caught_by = fmt::format("records in {}", *path);
     } else {
@@ -35,8 +34,8 @@ FailureMode record_disk_full(const RecordConfig& record, const ServiceFacts& fac
     const auto room = facts.record_room_bytes;
     if (room && *room < most) {
         mode.advice = fmt::format(
-            "records may grow to {}, but their disk has {} MiB for them: lower "
-            "retention_bytes, or give them a larger one",
+            "records may grow to {}, but their disk has {} MiB for them: lower retention_bytes, or "
+            "give them a larger one",
             format_bytes(most), *room >> 20U);
     } else {
         mode.caught_by = fmt::format("retention_bytes = {}", format_bytes(most));
@@ -87,8 +86,8 @@ FailureMode gateway_crashes() {
 FailureMode machine_lost() {
     FailureMode mode = of_service(Failure::kMachineLost);
     mode.advice =
-        "say what notices it, and what takes over: a second gateway behind an address that "
-        "moves, or how long the service may be away";
+        "say what notices it, and what takes over: a second gateway behind an address that moves, "
+        "or how long the service may be away";
     return mode;
 }
 

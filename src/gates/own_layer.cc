@@ -18,33 +18,27 @@ constexpr auto kInterfaces = std::to_array<Interface>({
      "ending TLS in front is fine while the way from there is guarded; clients_overheard asks"},
     {kTraffic, "load_balancing", Decision::kAdapt,
      "between gateways keep it; behind one, give each worker's own address in urls: load and "
-     "health of "
-     "workers behind one address can't be told apart"},
+     "health of workers behind one address can't be told apart"},
     {kTraffic, "keys", Decision::kAdapt,
      "pass Authorization on, a key for each tenant: limits, fairness and cache salts need to know "
-     "who "
-     "asks"},
+     "who asks"},
     {kTraffic, "rate_limits", Decision::kAdapt,
      "keep what guards against floods of connections; limits of tokens belong in [[tenant]], "
-     "because "
-     "only the gateway knows how many there were"},
+     "because only the gateway knows how many there were"},
     {kTraffic, "retries", Decision::kReplace,
      "turn them off: a request is tried elsewhere before its first byte, and what is sent again "
-     "after "
-     "it repeats tokens and multiplies load in an outage"},
+     "after it repeats tokens and multiplies load in an outage"},
     {kTraffic, "weights", Decision::kReplace,
      "move them to [plan]: a rollback holds only if there is no second place that sends traffic"},
     {kTraffic, "mirroring", Decision::kReplace,
      "move it to [[plan.shadow]]: copies made in front count as requests, are billed and limited, "
-     "and "
-     "are compared with nothing"},
+     "and are compared with nothing"},
     {kTraffic, "affinity", Decision::kAdapt,
      "pass x-sluice-conversation, prompt_cache_key or user: splits and shadows keep a conversation "
      "together by it"},
     {kTraffic, "health_checks", Decision::kAdapt,
      "ask /ready, not /health, which only says that the process lives; /ready is 503 while no "
-     "worker "
-     "can answer"},
+     "worker can answer"},
     {kTraffic, "timeouts", Decision::kAdapt, "an idle timeout must outlast the longest silence"},
     {kTraffic, "buffering", Decision::kReplace,
      "turn it off for text/event-stream: a buffered stream has no time to first token"},
@@ -62,8 +56,7 @@ constexpr auto kInterfaces = std::to_array<Interface>({
      "engine"},
     {kCache, "block_keys", Decision::kAdapt,
      "a key must name weights, numerics, data type, layout and tenant: two builds that share "
-     "entries "
-     "answer wrongly, and a candidate must not read what stable wrote"},
+     "entries answer wrongly, and a candidate must not read what stable wrote"},
     {kCache, "checksums", Decision::kAdapt,
      "verify bytes before they are used: that a transfer succeeded is no proof of what arrived"},
     {kCache, "eviction", Decision::kKeep,
@@ -71,14 +64,12 @@ constexpr auto kInterfaces = std::to_array<Interface>({
     {kCache, "events", Decision::kKeep, "nothing here reads them: workers are chosen by load"},
     {kCache, "cache_aware_routing", Decision::kAdapt,
      "keep it as the pool's one address, with max_concurrency of all behind it; or replace it by "
-     "urls "
-     "of the workers, and lose its hits"},
+     "urls of the workers, and lose its hits"},
     {kCache, "transfer", Decision::kKeep,
      "prefill hands over to decode behind the pool's address; the pool is their router's"},
     {kCache, "response_cache", Decision::kReplace,
      "turn it off for candidates: what answers must be the build that is tried; only requests with "
-     "a "
-     "seed or temperature 0 repeat at all"},
+     "a seed or temperature 0 repeat at all"},
 });
 
 /// The longest time without a byte that a client may see.

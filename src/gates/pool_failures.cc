@@ -48,8 +48,7 @@ FailureMode worker_crashes(const PoolConfig& pool) {
         mode.caught_by = "the broken connection, and failed probes of the address";
         mode.rollback =
             "by itself before a client's first byte, at another address; a stream that has begun "
-            "ends "
-            "with an error event, and the client asks again";
+            "ends with an error event, and the client asks again";
     }
     return mode;
 }
@@ -102,10 +101,9 @@ FailureMode wrong_model(const ServiceConfig& config, const PoolConfig& pool) {
         return mode;
     }
     mode.advice =
-        role.answers
-            ? "records name the versions, but nothing compares them: run `sluice gate baseline "
-              "compare` with every deployment, and say so"
-            : "add a [[plan.shadow]] and a [[plan.guard]] with metric = \"differs_share\"";
+        role.answers ? "records name the versions, but nothing compares them: run `sluice gate "
+                       "baseline compare` with every deployment, and say so"
+                     : "add a [[plan.shadow]] and a [[plan.guard]] with metric = \"differs_share\"";
     return mode;
 }
 
@@ -127,10 +125,10 @@ FailureMode model_file_missing(const PoolConfig& pool, const ServiceFacts& facts
 
 FailureMode poison_request(const PoolConfig& pool) {
     FailureMode mode{.failure = Failure::kPoisonRequest, .subject = *pool.name};
-    mode.caught_by = pool.is_native() ? "the budget of a request: two workers lost without a new "
-                                        "token between end it"
-                                      : "the budget of a request: no address is tried twice, and "
-                                        "none after its first byte";
+    mode.caught_by =
+        pool.is_native()
+            ? "the budget of a request: two workers lost without a new token between end it"
+            : "the budget of a request: no address is tried twice, and none after its first byte";
     mode.rollback = "by itself: the request ends with an error, the rest goes on";
     return mode;
 }
@@ -147,8 +145,8 @@ FailureMode overload(const ServiceConfig& config, const PoolConfig& pool) {
     }
     mode.place = pool.upstream.max_concurrency.place;
     mode.advice =
-        "set max_concurrency: without it everything is passed on at once, and waits in the "
-        "pool, unseen";
+        "set max_concurrency: without it everything is passed on at once, and waits in the pool, "
+        "unseen";
     return mode;
 }
 
@@ -217,8 +215,8 @@ FailureMode tenants_share_cache(const ServiceConfig& config, const PoolConfig& p
     } else if (pool.serves_one_tenant()) {
         mode.present = true;
         mode.advice = fmt::format(
-            "the service won't start: this engine can't keep tenants apart; use vllm or sglang, "
-            "or write shared_cache = \"{}\"",
+            "the service won't start: this engine can't keep tenants apart; use vllm or sglang, or "
+            "write shared_cache = \"{}\"",
             kTenantsMayShare);
     } else {
         mode.caught_by = "the tenant's salt in each request's cache_salt";

@@ -84,11 +84,11 @@ std::string to_text(const ServiceReport& report) {
     const auto fails = [](const auto& item) { return item.verdict == Verdict::kFail; };
     const auto gaps = std::ranges::count_if(report.failures, fails);
     const auto open = std::ranges::count_if(report.layers, fails);
-    return text + fmt::format(
-                      "gate service: {} ({} of {} failures have gaps, {} of {} interfaces "
-                      "are open)\n",
-                      report.passed() ? "passed" : "failed", gaps, report.failures.size(), open,
-                      report.layers.size());
+    return text +
+           fmt::format(
+               "gate service: {} ({} of {} failures have gaps, {} of {} interfaces are open)\n",
+               report.passed() ? "passed" : "failed", gaps, report.failures.size(), open,
+               report.layers.size());
 }
 
 std::string to_json(const ServiceReport& report) {

@@ -307,8 +307,7 @@ bool Generation::has_other_worker() const {
     return std::ranges::any_of(pool_->workers(), [&](const WorkerView& other) {
         if (other.name == assignment_.worker || other.state != "ready") return false;
         if (!progress_.must_resume()) return true;
-        return mine && other.versions && other.versions->fingerprint == mine->fingerprint &&
-               other.versions->numerics_id == mine->numerics_id;
+        return mine && other.versions && port::compute_alike(*other.versions, *mine);
     });
 }
 
@@ -317,8 +316,7 @@ bool Generation::can_go_on_in(const Pool& pool) const {
     const auto mine = legs_.empty() ? nullptr : legs_.back().versions;
     if (recipe_ == nullptr || pool.recipe() != recipe_ || !mine) return false;
     return std::ranges::any_of(pool.workers(), [&](const WorkerView& worker) {
-        return worker.versions && worker.versions->fingerprint == mine->fingerprint &&
-               worker.versions->numerics_id == mine->numerics_id;
+        return worker.versions && port::compute_alike(*worker.versions, *mine);
     });
 }
 

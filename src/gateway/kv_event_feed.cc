@@ -37,11 +37,6 @@ void KvEventFeed::start() {
     ask();
 }
 
-void KvEventFeed::stop() {
-    call_.reset();
-    next_.cancel();
-}
-
 void KvEventFeed::begin_anew(std::string_view reason) {
     query_ = {.wait_ms = static_cast<std::uint32_t>(options_.wait.count()), .rank = options_.rank};
     refresh_at_ = steady_clock::now() + options_.refresh;
@@ -79,17 +74,17 @@ void KvEventFeed::on_answer(int status) {
     }
     if (status != 200) return ask_after(options_.pause);
     const auto page = port::parse_kv_event_page(body_);
-    if (!page) return lost(page.error().to_string(), options_.pause);
+    if (!page) return lost(page.error().to_string());
     // Numbers only go back where everything begins anew.
     const bool gap = !page->reset && (page->epoch != query_.epoch || page->next < query_.from);
-    if (gap) return lost("its events have a gap", options_.pause);
+    if (gap) return lost("its events have a gap");
     on_page(*page);
 }
 
-void KvEventFeed::lost(std::string_view reason, milliseconds pause) {
+void KvEventFeed::lost(std::string_view reason) {
     log::warn("the cache of worker {} is read from the start: {}", url_, reason);
     begin_anew("gap");
-    ask_after(pause);
+    ask_after(options_.pause);
 }
 
 void KvEventFeed::on_page(const port::KvEventPage& page) {

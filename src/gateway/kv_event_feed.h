@@ -45,8 +45,6 @@ public:
 
     /// From the start: the worker became ready, and may be another process.
     void start();
-    /// The worker is gone. What it held stays known until it starts again.
-    void stop();
 
 private:
     void begin_anew(std::string_view reason);
@@ -55,7 +53,7 @@ private:
     void on_answer(int status);
     void on_page(const port::KvEventPage& page);
     void apply(const port::KvEvent& event);
-    void lost(std::string_view reason, std::chrono::milliseconds pause);
+    void lost(std::string_view reason);
 
     net::EventLoop& loop_;
     net::HttpClient& client_;

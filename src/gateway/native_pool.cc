@@ -133,9 +133,7 @@ void NativePool::report_fault(routing::WorkerIndex index, dispatch::LegFault fau
                               dispatch::Time began) {
     const auto now = std::chrono::steady_clock::now();
     registry_.on_result(index, leg_result(fault), began, now);
-    using dispatch::LegFault;
-    if (fault == LegFault::kFull || fault == LegFault::kRefused || fault == LegFault::kBlocksLost)
-        return;
+    if (!dispatch::may_be_gone(fault)) return;
     // What shares its process, or its power, may be gone with it.
     std::set<Worker*> suspects;
     for (const routing::WorkerIndex each : registry_.failure_group(index)) {

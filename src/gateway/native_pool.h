@@ -17,6 +17,7 @@
 #include "adapters/hold_releaser.h"
 #include "adapters/worker_probe.h"
 #include "discovery/worker_entry.h"
+#include "dispatch/engine_kind.h"
 #include "gateway/kv_event_feed.h"
 #include "gateway/pool.h"
 #include "gateway/pool_set.h"
@@ -54,7 +55,7 @@ public:
         return options_.preparer->profile().model;
     }
     [[nodiscard]] routing::PoolIndex index() const override { return index_; }
-    [[nodiscard]] dispatch::Rules rules() const override { return {}; }
+    [[nodiscard]] dispatch::Rules rules() const override { return dispatch::rules_of(engine()); }
     [[nodiscard]] std::optional<std::size_t> capacity() const override;
     void start() override;
     [[nodiscard]] Prepared prepare(const InboundRequest& request) const override;

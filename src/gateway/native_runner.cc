@@ -119,15 +119,14 @@ void NativeRunner::open_writer(const port::ServerInfo& info) {
 
 std::expected<void, LegRunner::NoStart> NativeRunner::start(const Assignment& assignment) {
     const port::ServerInfo& info = *assignment.info;
-    const std::string arithmetic = info.fingerprint + info.numerics_id;
-    if (!pump_.journal().empty() && arithmetic != arithmetic_)
+    if (!pump_.journal().empty() && !port::compute_alike(info, *computed_by_))
         return std::unexpected(NoStart::kOtherModel);
     const auto max_tokens = resolve_max_tokens(*prepared_, info.context_length);
     if (!max_tokens) {
         refusal_ = max_tokens.error();
         return std::unexpected(NoStart::kRefused);
     }
-    arithmetic_ = arithmetic;
+    computed_by_ = assignment.info;
     phase_ = assignment.leg;
     rank_ = assignment.rank;
     leg_seen_ = 0;

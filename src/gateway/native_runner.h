@@ -66,9 +66,9 @@ private:
     BlockChain chain_;
     std::unique_ptr<AnswerWriter> writer_;
     std::unique_ptr<adapters::NativeLeg> leg_;
-    std::string pool_;        ///< That the answer came from.
-    std::string url_;         ///< Of the running leg.
-    std::string arithmetic_;  ///< Fingerprint and numerics of the first worker.
+    std::string pool_;                                     ///< That the answer came from.
+    std::string url_;                                      ///< Of the running leg.
+    std::shared_ptr<const port::ServerInfo> computed_by_;  ///< What the last worker is.
     std::optional<std::uint32_t> rank_;
     routing::LegPhase phase_ = routing::LegPhase::kFull;  ///< Of the running leg.
     std::optional<port::KvSource> held_;                  ///< By the last prefill worker.

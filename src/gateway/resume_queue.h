@@ -33,8 +33,6 @@ public:
     /// The request is over.
     void forget(const Generation& generation);
 
-    [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
-
 private:
     struct Waiting {
         std::weak_ptr<Generation> generation;

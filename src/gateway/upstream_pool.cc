@@ -70,11 +70,7 @@ UpstreamPool::UpstreamPool(net::EventLoop& loop, net::HttpClient& client, PoolSe
 
 UpstreamPool::~UpstreamPool() = default;
 
-dispatch::Rules UpstreamPool::rules() const {
-    return {.resumable = dispatch::engine_kind(engine()).resume != dispatch::Resume::kRefused,
-            .tried = routing::Tried::Rule::kExclude,
-            .losses_max = 3};
-}
+dispatch::Rules UpstreamPool::rules() const { return dispatch::rules_of(engine()); }
 
 void UpstreamPool::start() {
     for (const auto& address : addresses_) probe(*address);

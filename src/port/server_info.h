@@ -54,6 +54,11 @@ struct ServerInfo {
     bool operator==(const ServerInfo&) const = default;
 };
 
+/// Whether one goes on with the other's tokens and blocks bit for bit.
+[[nodiscard]] inline bool compute_alike(const ServerInfo& left, const ServerInfo& right) {
+    return left.fingerprint == right.fingerprint && left.numerics_id == right.numerics_id;
+}
+
 [[nodiscard]] std::string to_json(const ServerInfo& info);
 [[nodiscard]] Result<ServerInfo> parse_server_info(std::string_view json);
 

@@ -15,6 +15,7 @@
 
 #include "base/latency_sketch.h"
 #include "base/request_class.h"
+#include "record/percentiles.h"
 #include "record/statistics.h"
 #include "record/version_manifest.h"
 
@@ -31,13 +32,6 @@ struct Judgement {
     /// Candidate minus baseline for shares, candidate over baseline for times.
     Interval interval;
     double margin = 0.0;  ///< Up to here it counts as noise.
-};
-
-/// Milliseconds; absent where nothing was measured.
-struct Percentiles {
-    std::optional<double> p50;
-    std::optional<double> p90;
-    std::optional<double> p99;
 };
 
 struct CardRow {

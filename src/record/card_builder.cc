@@ -14,19 +14,6 @@ std::optional<double> share(std::uint64_t part, std::uint64_t whole) {
     return static_cast<double>(part) / static_cast<double>(whole);
 }
 
-Percentiles percentiles(const Samples& samples) {
-    return {
-        .p50 = samples.quantile(0.5), .p90 = samples.quantile(0.9), .p99 = samples.quantile(0.99)};
-}
-
-Percentiles percentiles(const LatencySketch& sketch) {
-    const auto at = [&](double share) {
-        const auto value = sketch.quantile(share);
-        return value ? std::optional(ms(*value)) : std::nullopt;
-    };
-    return {.p50 = at(0.5), .p90 = at(0.9), .p99 = at(0.99)};
-}
-
 /// Whether all of a pool's rows came from engines whose tokens depend on the request alone.
 bool is_exact(const std::map<std::string, std::vector<CardVersion>>& versions,
               const std::string& pool) {

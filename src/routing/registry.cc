@@ -127,10 +127,6 @@ void Registry::set_costs(WorkerIndex worker, const Costs& costs) {
     workers_[worker].options.costs = costs;
 }
 
-void Registry::set_capacity(WorkerIndex worker, std::uint32_t requests) {
-    workers_[worker].options.capacity = requests;
-}
-
 bool Registry::set_identity(std::span<const WorkerIndex> workers, const std::string& identity,
                             Time now) {
     const std::uint64_t said = name_hash(identity);

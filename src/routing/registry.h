@@ -64,7 +64,6 @@ public:
     /// All that fail with it, itself among them.
     [[nodiscard]] std::vector<WorkerIndex> failure_group(WorkerIndex worker) const;
     void set_costs(WorkerIndex worker, const Costs& costs);
-    void set_capacity(WorkerIndex worker, std::uint32_t requests);
     /// What it says it is; true if the pool's other workers are that, too. One that came back as
     /// something else must not be made ready: its pool stays what it was while anybody of it is
     /// ready, or was within the last minute.

@@ -139,8 +139,7 @@ void Fleet::feed(WorkerIndex worker) {
 void Fleet::report_fault(WorkerIndex worker, LegFault fault, Time began) {
     const Time now = queue_.now();
     registry_.on_result(worker, dispatch::leg_result(fault), began, now);
-    if (fault == LegFault::kFull || fault == LegFault::kRefused || fault == LegFault::kBlocksLost)
-        return;
+    if (!dispatch::may_be_gone(fault)) return;
     // What shares its process, or its power, may be gone with it: all of them are asked.
     for (const WorkerIndex each : registry_.failure_group(worker)) {
         registry_.set_ready(each, false, now);

@@ -7,36 +7,15 @@
 #include <optional>
 #include <string_view>
 
+#include "record/percentiles.h"
+
 namespace sluice::sim {
 namespace {
 
 namespace json = boost::json;
-
-struct Quantiles {
-    std::optional<double> p50;
-    std::optional<double> p90;
-    std::optional<double> p99;
-};
-
-Quantiles quantiles(const record::Samples& samples) {
-    return {samples.quantile(0.5), samples.quantile(0.9), samples.quantile(0.99)};
-}
-
-Quantiles quantiles(const LatencySketch& sketch) {
-    const auto at = [&](double share) -> std::optional<double> {
-        const auto value = sketch.quantile(share);
-        return value ? std::optional(static_cast<double>(value->count()) / 1e3) : std::nullopt;
-    };
-    return {at(0.5), at(0.9), at(0.99)};
-}
-
-json::value to_value(const std::optional<double>& number) {
-    return number ? json::value(*number) : json::value(nullptr);
-}
-
-json::object to_value(const Quantiles& q) {
-    return {{"p50", to_value(q.p50)}, {"p90", to_value(q.p90)}, {"p99", to_value(q.p99)}};
-}
+using record::Percentiles;
+using record::percentiles;
+using record::to_object;
 
 double share(std::uint64_t part, std::uint64_t whole) {
     return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
@@ -49,8 +28,8 @@ json::object tier_json(std::string_view name, const TierResults& tier) {
             {"rejected", tier.rejected},
             {"good_share", share(tier.good, tier.requests)},
             {"hit_share", tier.hit_share()},
-            {"ttft_ms", to_value(quantiles(tier.ttft_ms))},
-            {"tbt_ms", to_value(quantiles(tier.gaps))}};
+            {"ttft_ms", to_object(percentiles(tier.ttft_ms))},
+            {"tbt_ms", to_object(percentiles(tier.gaps))}};
 }
 
 std::string cell(const std::optional<double>& value) {
@@ -58,8 +37,8 @@ std::string cell(const std::optional<double>& value) {
 }
 
 std::string tier_line(std::string_view name, const TierResults& tier) {
-    const Quantiles ttft = quantiles(tier.ttft_ms);
-    const Quantiles tbt = quantiles(tier.gaps);
+    const Percentiles ttft = percentiles(tier.ttft_ms);
+    const Percentiles tbt = percentiles(tier.gaps);
     return fmt::format("{:<10}{:>9}{:>9.1f} %{:>7.1f} %{:>6.1f} %{:>11}{:>11}{:>11}{:>9}{:>9}\n",
                        name, tier.requests, 100 * share(tier.rejected, tier.requests),
                        100 * share(tier.good, tier.requests), 100 * tier.hit_share(),
@@ -137,8 +116,8 @@ std::string to_json(const RunTitle& title, const Results& results) {
                               {"rejected_share", results.rejected_share()},
                               {"hit_share", results.all.hit_share()},
                               {"imbalance", results.imbalance()},
-                              {"ttft_ms", to_value(quantiles(results.all.ttft_ms))},
-                              {"tbt_ms", to_value(quantiles(results.all.gaps))},
+                              {"ttft_ms", to_object(percentiles(results.all.ttft_ms))},
+                              {"tbt_ms", to_object(percentiles(results.all.gaps))},
                               {"goodput_rps", results.goodput_rps()},
                               {"good_share", share(results.all.good, results.all.requests)},
                               {"slo_ttft_ms", milliseconds(results.objectives.ttft)},

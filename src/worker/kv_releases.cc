@@ -1,5 +1,6 @@
 #include "worker/kv_releases.h"
 
+#include "base/limits.h"
 #include "port/kv_pull.h"
 
 namespace sluice::worker {
@@ -10,6 +11,7 @@ constexpr std::chrono::milliseconds kPatience{2'000};
 }  // namespace
 
 void KvReleases::send(const std::string& url, const std::string& hold) {
+    if (calls_.size() >= limits::kKvHolds) return;
     const std::uint64_t number = ++count_;
     const auto forget = [this, number] { calls_.erase(number); };
     calls_[number] =

@@ -17,6 +17,7 @@ class KvReleases {
 public:
     explicit KvReleases(net::HttpClient& client) : client_(client) {}
 
+    /// Not sent while limits::kKvHolds are under way.
     void send(const std::string& url, const std::string& hold);
 
     /// Messages under way.

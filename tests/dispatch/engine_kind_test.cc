@@ -15,6 +15,7 @@ TEST(EngineKindTest, OnlyOurOwnEngineGoesOnExactly) {
     for (const EngineKind& kind : engine_kinds()) {
         const bool own = kind.name == "native";
         EXPECT_EQ(kind.resume, own ? Resume::kExact : Resume::kRefused) << kind.name;
+        EXPECT_EQ(rules_of(kind.name).resumable, own) << kind.name;
     }
 }
 

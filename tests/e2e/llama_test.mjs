@@ -6,7 +6,8 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { collect, kCapital, kCapitalAnswer, kStory, parseEvents } from './answers.mjs';
+import { kCapital, kCapitalAnswer, kStory, parseEvents } from './answers.mjs';
+import { answersInOnePiece, streamsTheSame } from './passed_through.mjs';
 import { startLlamaServer } from './llama_server.mjs';
 import { clientOf, startService, temporaryFolder } from './service.mjs';
 import { waitUntil } from './waiting.mjs';
@@ -48,31 +49,11 @@ after(async () => {
 const ask = (extra) =>
   client.chat.completions.create({ model: 'krill', messages: kCapital, temperature: 0, ...extra });
 
-test('an answer in one piece is llama.cpp’s, and is counted by its usage', async () => {
-  const { data, response } = await ask().withResponse();
-  assert.equal(data.choices[0].message.content, kCapitalAnswer);
-  assert.equal(data.choices[0].finish_reason, 'stop');
-  assert.equal(data.model, 'krill', 'as the client calls it');
-  assert.equal(response.headers.get('x-sluice-pool'), 'llama');
-  const row = await service.recordOf(response.headers.get('x-request-id'));
-  assert.equal(row.outcome, 'ok');
-  assert.equal(row.pool, 'llama');
-  assert.equal(row.prompt_tokens, data.usage.prompt_tokens);
-  assert.equal(row.completion_tokens, data.usage.completion_tokens);
-});
+test('an answer in one piece is llama.cpp’s, and is counted by its usage', () =>
+  answersInOnePiece(service, 'llama', ask));
 
-test('a stream is the same, and its usage is there only if it was asked for', async () => {
-  const plain = await collect(await ask({ stream: true }));
-  assert.equal(plain.text, kCapitalAnswer);
-  assert.equal(plain.finish, 'stop');
-  assert.equal(plain.usage, null);
-  assert.ok(plain.chunks.every((chunk) => chunk.model === 'krill'));
-  const counted = await collect(
-    await ask({ stream: true, stream_options: { include_usage: true } }),
-  );
-  assert.equal(counted.text, kCapitalAnswer);
-  assert.ok(counted.usage.completion_tokens > 0);
-});
+test('a stream is the same, and its usage is there only if it was asked for', () =>
+  streamsTheSame(ask));
 
 test('llama.cpp and our engine say the same of one model', async () => {
   const request = { messages: kStory, temperature: 0, max_tokens: 24 };

@@ -6,7 +6,8 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { collect, kCapital, kCapitalAnswer } from '../e2e/answers.mjs';
+import { kCapital } from '../e2e/answers.mjs';
+import { answersInOnePiece, streamsTheSame } from '../e2e/passed_through.mjs';
 import { kPlan, Pair, shadow, startEngine } from '../e2e/pair.mjs';
 import { clientOf, runProgram, startService, temporaryFolder } from '../e2e/service.mjs';
 import { waitUntil } from '../e2e/waiting.mjs';
@@ -67,28 +68,11 @@ const ask = (extra, tenant = 'acme') =>
     ...extra,
   });
 
-test('an answer in one piece is vLLM’s, and is counted by its usage', async () => {
-  const { data, response } = await ask().withResponse();
-  assert.equal(data.choices[0].message.content, kCapitalAnswer);
-  assert.equal(data.model, 'krill', 'as the client calls it');
-  assert.equal(response.headers.get('x-sluice-pool'), 'outside');
-  const row = await service.recordOf(response.headers.get('x-request-id'));
-  assert.equal(row.outcome, 'ok');
-  assert.equal(row.prompt_tokens, data.usage.prompt_tokens);
-  assert.equal(row.completion_tokens, data.usage.completion_tokens);
-});
+test('an answer in one piece is vLLM’s, and is counted by its usage', () =>
+  answersInOnePiece(service, 'outside', ask));
 
-test('a stream is the same, and its usage is there only if it was asked for', async () => {
-  const plain = await collect(await ask({ stream: true }));
-  assert.equal(plain.text, kCapitalAnswer);
-  assert.equal(plain.finish, 'stop');
-  assert.equal(plain.usage, null);
-  const counted = await collect(
-    await ask({ stream: true, stream_options: { include_usage: true } }),
-  );
-  assert.equal(counted.text, kCapitalAnswer);
-  assert.ok(counted.usage.completion_tokens > 0);
-});
+test('a stream is the same, and its usage is there only if it was asked for', () =>
+  streamsTheSame(ask));
 
 test('what it refuses is refused in its words', async () => {
   await assert.rejects(ask({ temperature: -1 }), (error) => {
