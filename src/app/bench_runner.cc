@@ -32,7 +32,7 @@ Result<void> BenchRunner::submit(std::size_t prompt, std::size_t decode) {
     engine::Request request;
     request.id = fmt::format("{}", requests_++);
     // A salt of its own keeps the request from finding an earlier one's prefix in the pool.
-    request.salt = request.id;
+    request.salt.shared = request.id;
     for (std::size_t i = 0; i < prompt; ++i)
         request.input_ids.push_back(
             static_cast<TokenId>((requests_ * 131 + i * 7919) % vocabulary_));

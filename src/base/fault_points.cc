@@ -6,6 +6,8 @@
 #include <array>
 #include <charconv>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "base/nearest.h"
 #include "base/units.h"
@@ -13,17 +15,42 @@
 namespace sluice {
 namespace {
 
-constexpr auto kNames = std::to_array<std::string_view>(
-    {"slow_step", "other_sampling", "wrong_model", "crash_after", "stall_after", "pull_cut",
-     "pull_flip", "pull_hang", "move_every"});
-
+struct Flag {
+    std::string_view name;
+    bool FaultPoints::* field;
+};
 /// Those that are on or off.
+constexpr auto kFlags = std::to_array<Flag>({{"other_sampling", &FaultPoints::other_sampling},
+                                             {"wrong_model", &FaultPoints::wrong_model},
+                                             {"pull_cut", &FaultPoints::pull_cut},
+                                             {"pull_flip", &FaultPoints::pull_flip},
+                                             {"pull_hang", &FaultPoints::pull_hang},
+                                             {"disk_flip", &FaultPoints::disk_flip},
+                                             {"disk_short", &FaultPoints::disk_short},
+                                             {"disk_full", &FaultPoints::disk_full},
+                                             {"disk_error", &FaultPoints::disk_error},
+                                             {"node_cut", &FaultPoints::node_cut},
+                                             {"node_hang", &FaultPoints::node_hang},
+                                             {"node_flip", &FaultPoints::node_flip},
+                                             {"node_other_key", &FaultPoints::node_other_key}});
+
+constexpr auto kOthers = std::to_array<std::string_view>(
+    {"slow_step", "disk_slow", "crash_after", "stall_after", "move_every"});
+
 bool* flag(std::string_view name, FaultPoints& faults) {
-    if (name == "other_sampling") return &faults.other_sampling;
-    if (name == "wrong_model") return &faults.wrong_model;
-    if (name == "pull_cut") return &faults.pull_cut;
-    if (name == "pull_flip") return &faults.pull_flip;
-    return name == "pull_hang" ? &faults.pull_hang : nullptr;
+    const auto* const found = std::ranges::find(kFlags, name, &Flag::name);
+    return found == kFlags.end() ? nullptr : &(faults.*found->field);
+}
+
+std::chrono::milliseconds* delay(std::string_view name, FaultPoints& faults) {
+    if (name == "slow_step") return &faults.slow_step;
+    return name == "disk_slow" ? &faults.disk_slow : nullptr;
+}
+
+std::string nearest(std::string_view name) {
+    std::vector<std::string_view> names(kOthers.begin(), kOthers.end());
+    for (const Flag& each : kFlags) names.push_back(each.name);
+    return did_you_mean(name, names);
 }
 
 /// Those that happen after a number of tokens.
@@ -47,10 +74,10 @@ Result<std::uint64_t> tokens(std::string_view name, std::string_view value) {
 }
 
 Result<void> take(std::string_view name, std::string_view value, FaultPoints& faults) {
-    if (name == "slow_step") {
+    if (auto* const longer = delay(name, faults)) {
         const auto time = parse_duration(value);
         if (!time) return wrong(name, "a duration, such as 20ms");
-        faults.slow_step = *time;
+        *longer = *time;
     } else if (bool* const on = flag(name, faults)) {
         if (!value.empty()) return wrong(name, "no value");
         *on = true;
@@ -60,8 +87,7 @@ Result<void> take(std::string_view name, std::string_view value, FaultPoints& fa
         *after = *number;
     } else {
         return std::unexpected(Error::invalid(
-            fmt::format("there is no fault '{}'{}", name, did_you_mean(name, kNames)),
-            "SLUICE_FAULTS"));
+            fmt::format("there is no fault '{}'{}", name, nearest(name)), "SLUICE_FAULTS"));
     }
     return {};
 }

@@ -81,6 +81,26 @@ inline constexpr std::size_t kKvHolds = 1'024;
 inline constexpr std::int64_t kKvHoldSeconds = 30;
 inline constexpr std::size_t kDpRanks = 64;
 
+// KV cache
+inline constexpr std::size_t kKvNameBytes = 512;
+inline constexpr std::size_t kKvValueBytes = 512UL * 1024 * 1024;
+inline constexpr std::size_t kKvStores = 256;
+inline constexpr std::size_t kKvEpochsKept = 8;
+inline constexpr std::size_t kKvPins = 65'536;
+inline constexpr std::int64_t kKvPinSeconds = 24LL * 60 * 60;
+inline constexpr std::size_t kKvPublishQueue = 1'024;
+inline constexpr std::size_t kKvNodeClients = 10'500;
+inline constexpr std::size_t kKvNodePipeline = 16'384;
+inline constexpr std::size_t kKvNodeInputBytes = 64 * 1024 * 1024;
+inline constexpr std::size_t kKvNodeOutputBytes = 1024UL * 1024 * 1024;
+inline constexpr std::int64_t kKvNodeStallSeconds = 30;
+inline constexpr std::size_t kRespDepth = 8;
+inline constexpr std::size_t kRespItems = 1024 * 1024;
+inline constexpr std::size_t kRespInlineBytes = 64 * 1024;
+inline constexpr std::size_t kSsdQueueBytes = 256 * 1024 * 1024;
+inline constexpr std::size_t kSsdSegmentBytes = 256 * 1024 * 1024;
+inline constexpr std::size_t kSsdReadsInFlight = 256;
+
 // Simulator
 inline constexpr std::size_t kSimWorkers = 10'000;
 

@@ -204,8 +204,7 @@ Result<void> Engine::check(const Request& request) const {
 Result<void> Engine::submit(Request request, OutputSink sink) {
     if (auto ok = check(request); !ok) return ok;
     if (options_.faults.other_sampling) ++request.sampling.seed;
-    kv::BlockKeyRoot root = key_root_;
-    root.salt = request.salt;
+    kv::KeyChain names(key_root_, request.salt);
     Sampler sampler(request.sampling, end_tokens_, request.input_ids);
     for (const TokenId token : request.resume_output_ids) sampler.accept(token);
     std::vector<TokenId> tokens = request.input_ids;
@@ -219,7 +218,7 @@ Result<void> Engine::submit(Request request, OutputSink sink) {
                                                         .tokens = std::move(tokens),
                                                         .prompt_tokens = prompt_tokens,
                                                         .blocks = {},
-                                                        .root = kv::root_key(root),
+                                                        .names = std::move(names),
                                                         .keys = {},
                                                         .progress = {}});
     // What grows in a step gets its memory here.
@@ -550,14 +549,15 @@ void Engine::finish(std::string_view id, Finish how) {
 std::shared_ptr<const HeldSequence> Engine::hold_blocks(Sequence& sequence) {
     auto held = std::make_shared<HeldSequence>();
     const std::size_t full = sequence.computed / kBlockTokens;
-    held->root = sequence.root;
+    held->root = sequence.names.root();
     held->keys.assign(sequence.keys.begin(),
                       sequence.keys.begin() + static_cast<std::ptrdiff_t>(full));
     held->tail_tokens = sequence.computed % kBlockTokens;
     if (held->tail_tokens > 0) {
         const kv::BlockKey& parent = full == 0 ? held->root : held->keys.back();
-        held->tail_key = kv::child_key(
-            parent, std::span(sequence.tokens).subspan(full * kBlockTokens, held->tail_tokens));
+        const std::size_t begin = full * kBlockTokens;
+        held->tail_key = sequence.names.child(
+            parent, begin, std::span(sequence.tokens).subspan(begin, held->tail_tokens));
     }
     const std::size_t used = full + (held->tail_tokens > 0 ? 1 : 0);
     pool_.release(std::span(sequence.blocks).subspan(used));

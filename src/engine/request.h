@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/sampling_params.h"
+#include "kv/key_chain.h"
 
 namespace sluice::engine {
 
@@ -25,7 +26,7 @@ struct Request {
     std::uint32_t top_logprobs = 0;
     std::int64_t logprob_start = -1;  ///< First input position whose log-probability is wanted.
     std::int32_t priority = 0;        ///< Higher is admitted first.
-    std::string salt;                 ///< Prefixes are shared only between equal salts.
+    kv::Salt salt;                    ///< Prefixes are shared only between equal salts.
     /// Ends after one new token, with the blocks of all tokens before it held: Output::held.
     bool hand_over = false;
     /// So many leading tokens were computed elsewhere and put into the pool (BlockDesk::keep), the last

@@ -82,8 +82,8 @@ void Scheduler::take_imported_tail(Sequence& sequence, std::size_t usable) {
     if (imported <= sequence.computed || imported / pool_.shape().block_tokens > full) return;
     const auto tail =
         std::span(sequence.tokens).subspan(sequence.computed, imported - sequence.computed);
-    const kv::BlockKey& parent = full == 0 ? sequence.root : sequence.keys[full - 1];
-    const auto block = pool_.take_alone(kv::child_key(parent, tail));
+    const kv::BlockKey& parent = full == 0 ? sequence.names.root() : sequence.keys[full - 1];
+    const auto block = pool_.take_alone(sequence.names.child(parent, sequence.computed, tail));
     if (!block) return;
     sequence.blocks.push_back(*block);
     sequence.computed = imported;

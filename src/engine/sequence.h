@@ -31,7 +31,7 @@ struct Sequence {
     std::size_t cached = 0;  ///< Prompt tokens taken from the pool when it was first admitted.
 
     std::vector<BlockIndex> blocks;
-    kv::BlockKey root{};
+    kv::KeyChain names;
     std::vector<kv::BlockKey> keys;  ///< Of the leading full blocks, as far as known.
 
     /// Speculation: guesses of the tokens after `tokens`, for the next step alone.
@@ -49,8 +49,9 @@ struct Sequence {
 
     /// Of a block among `keys`.
     [[nodiscard]] NamedBlock name_of(std::size_t block) const {
-        return {
-            .key = keys[block], .parent = block == 0 ? root : keys[block - 1], .first = block == 0};
+        return {.key = keys[block],
+                .parent = block == 0 ? names.root() : keys[block - 1],
+                .first = block == 0};
     }
 
     [[nodiscard]] std::size_t pending() const { return tokens.size() - computed; }

@@ -26,12 +26,11 @@ std::optional<kv::BlockKeyRoot> block_root(const port::ServerInfo& info) {
 std::span<const routing::BlockHash> BlockChain::hashes(const kv::BlockKeyRoot& root,
                                                        std::span<const TokenId> prompt,
                                                        std::span<const TokenId> answer) {
-    kv::BlockKeyRoot salted = root;
-    salted.salt = salt_;
-    const kv::BlockKey key = kv::root_key(salted);
-    if (hashes_.empty() || key != root_) {
+    kv::KeyChain names(root, salt_);
+    if (hashes_.empty() || names.root() != names_.root()) {
         hashes_.clear();
-        root_ = last_ = key;
+        names_ = std::move(names);
+        last_ = names_.root();
     }
     const std::size_t size = root.block_tokens;
     const std::size_t blocks = (prompt.size() + answer.size()) / size;
@@ -49,7 +48,7 @@ std::span<const routing::BlockHash> BlockChain::hashes(const kv::BlockKeyRoot& r
             across.insert(across.end(), rest.begin(), rest.end());
             tokens = across;
         }
-        last_ = kv::child_key(last_, tokens);
+        last_ = names_.child(last_, begin, tokens);
         hashes_.push_back(block_hash(last_));
     }
     return hashes_;

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/sampling_params.h"
-#include "kv/block_key.h"
+#include "kv/key_chain.h"
 #include "port/server_info.h"
 #include "routing/demand.h"
 
@@ -25,7 +25,7 @@ namespace sluice::gateway {
 
 class BlockChain {
 public:
-    explicit BlockChain(std::string salt) : salt_(std::move(salt)) {}
+    explicit BlockChain(kv::Salt salt) : salt_(std::move(salt)) {}
 
     /// Of the full blocks of `prompt` and `answer`, one after the other, in engines with this root.
     /// Valid until the next call. What came before is what it was: `answer` only grows.
@@ -34,8 +34,8 @@ public:
                                                              std::span<const TokenId> answer);
 
 private:
-    std::string salt_;
-    kv::BlockKey root_{};  ///< The salted root that `hashes_` hang from.
+    kv::Salt salt_;
+    kv::KeyChain names_;
     kv::BlockKey last_{};
     std::vector<routing::BlockHash> hashes_;
 };

@@ -61,7 +61,7 @@ NativeRunner::NativeRunner(const Services& services, const InboundRequest& reque
       observer_(observer),
       seed_(prepared_->options.seed.value_or(request.seed.value_or(draw_seed()))),
       pump_(services.tokenizer, prepared_->parse),
-      chain_(request.salt) {
+      chain_({.shared = request.salt}) {
     report_.seed = seed_;
     report_.prompt_tokens = prepared_->prompt.size();
     report_.prompt_counted = true;
@@ -96,10 +96,11 @@ port::GenerateRequest NativeRunner::port_request(std::uint32_t max_new_tokens) c
     request.return_logprob = prepared_->options.logprobs;
     request.top_logprobs_num = prepared_->options.top_logprobs;
     request.resume_output_ids.assign(pump_.journal().begin(), pump_.journal().end());
-    request.salt = request_.salt;
+    request.kv.tenant = request_.tenant;
+    request.kv.salt = request_.salt;
     request.phase = to_port(phase_);
     request.dp_rank = rank_;
-    if (phase_ == routing::LegPhase::kDecode && held_) request.kv_sources.push_back(*held_);
+    if (phase_ == routing::LegPhase::kDecode && held_) request.kv.sources.push_back(*held_);
     // Answers are admitted before copies, whoever came first.
     request.priority = request_.role == RequestRole::kShadow ? kCopyPriority : request_.priority;
     return request;

@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/retention.h"
 #include "base/sampling_params.h"
 
 namespace sluice::port {
@@ -32,11 +33,24 @@ enum class Phase : std::uint8_t {
 
 /// Blocks of one sequence that a worker holds.
 struct KvSource {
-    std::string url;                 ///< Of the worker: "http://host:port".
-    std::string hold;                ///< kRidLength lower-case hexadecimal digits.
+    std::string url;  ///< Of the worker: "http://host:port".
+    /// kRidLength lower-case hexadecimal digits; empty: it has them, but holds them for nobody.
+    std::string hold;
     std::vector<Sha256Digest> keys;  ///< Of full blocks, in order from the first token on.
     std::uint32_t tail_tokens = 0;   ///< In the block after them; 0 if there is none.
     bool operator==(const KvSource&) const = default;
+};
+
+/// How a request's blocks are named, kept and found.
+struct KvTerms {
+    std::string tenant;                      ///< Whose they are.
+    Retention retention = Retention::kChat;  ///< How long they are kept outside of the pool.
+    std::string salt;                        ///< Keeps prefix reuse apart between tenants,
+    std::string own_salt;                    ///< and, if not empty, between users or sessions
+    std::uint64_t own_from = 0;              ///< from this token on.
+    /// Where they may be had. What can't be had is computed.
+    std::vector<KvSource> sources;
+    bool operator==(const KvTerms&) const = default;
 };
 
 struct GenerateRequest {
@@ -52,12 +66,10 @@ struct GenerateRequest {
 
     // Below "sluice" on the wire.
     Phase phase = Phase::kFull;
-    /// Where a decode may have its blocks from; what can't be had is computed.
-    std::vector<KvSource> kv_sources;
+    KvTerms kv;
     std::optional<std::uint32_t> dp_rank;  ///< The least loaded one if it is absent.
     std::vector<TokenId>
         resume_output_ids;          ///< Already given to the client; generation goes on after them.
-    std::string salt;               ///< Keeps prefix reuse apart between tenants.
     std::uint64_t deadline_ms = 0;  ///< From arrival; 0 is none.
 
     bool operator==(const GenerateRequest&) const = default;

@@ -169,6 +169,7 @@ FinishReason read_finish(JsonFields fields) {
 KvHandover read_handover(JsonFields fields) {
     KvHandover handover;
     read_fields(fields, handover.source);
+    if (handover.source.hold.empty()) fields.fail("hold", "this field is missing");
     fields.read("hold_until_ms", handover.hold_until_ms, 0, kAnyCount);
     return handover;
 }

@@ -102,14 +102,20 @@ void read_sampling(JsonFields fields, SamplingParams& params) {
     }
 }
 
-void write_kv(JsonWriter& writer, const GenerateRequest& request) {
+void write_kv(JsonWriter& writer, const KvTerms& kv) {
     writer.key("kv");
     writer.begin_object();
-    if (!request.salt.empty()) writer.field("salt", request.salt);
-    if (!request.kv_sources.empty()) {
+    if (!kv.tenant.empty()) writer.field("tenant", kv.tenant);
+    writer.field("class", to_string(kv.retention));
+    if (!kv.salt.empty()) writer.field("salt", kv.salt);
+    if (!kv.own_salt.empty()) {
+        writer.field("own_salt", kv.own_salt);
+        writer.field("own_from", kv.own_from);
+    }
+    if (!kv.sources.empty()) {
         writer.key("sources");
         writer.begin_array();
-        for (const KvSource& source : request.kv_sources) {
+        for (const KvSource& source : kv.sources) {
             writer.begin_object();
             write_fields(writer, source);
             writer.end_object();
@@ -120,8 +126,8 @@ void write_kv(JsonWriter& writer, const GenerateRequest& request) {
 }
 
 bool has_own(const GenerateRequest& request) {
-    return request.phase != Phase::kFull || request.dp_rank || !request.kv_sources.empty() ||
-           !request.resume_output_ids.empty() || !request.salt.empty() || request.deadline_ms > 0;
+    return request.phase != Phase::kFull || request.dp_rank || request.kv != KvTerms{} ||
+           !request.resume_output_ids.empty() || request.deadline_ms > 0;
 }
 
 void write_own(JsonWriter& writer, const GenerateRequest& request) {
@@ -129,7 +135,7 @@ void write_own(JsonWriter& writer, const GenerateRequest& request) {
     writer.key("sluice");
     writer.begin_object();
     if (request.phase != Phase::kFull) writer.field("phase", to_string(request.phase));
-    if (!request.salt.empty() || !request.kv_sources.empty()) write_kv(writer, request);
+    if (request.kv != KvTerms{}) write_kv(writer, request.kv);
     if (request.dp_rank) writer.field("dp_rank", *request.dp_rank);
     if (!request.resume_output_ids.empty()) {
         writer.array("resume_output_ids", request.resume_output_ids);
@@ -148,16 +154,28 @@ void read_phase(JsonFields& fields, Phase& out) {
     out = static_cast<Phase>(found - kPhases.begin());
 }
 
-void read_kv(JsonFields fields, GenerateRequest& request) {
-    fields.read("salt", request.salt, limits::kPortSaltBytes);
+void read_retention(JsonFields& fields, Retention& out) {
+    std::string name(to_string(out));
+    fields.read("class", name, limits::kPortTextBytes);
+    const auto retention = retention_from(name);
+    if (!retention) return fields.fail("class", R"(this must be "agent", "chat" or "none")");
+    out = *retention;
+}
+
+void read_kv(JsonFields fields, KvTerms& kv) {
+    fields.read("tenant", kv.tenant, limits::kPortSaltBytes);
+    read_retention(fields, kv.retention);
+    fields.read("salt", kv.salt, limits::kPortSaltBytes);
+    fields.read("own_salt", kv.own_salt, limits::kPortSaltBytes);
+    fields.read("own_from", kv.own_from, 0, limits::kModelContextTokens);
     const auto* const sources = fields.array("sources", limits::kPortSources);
     if (sources == nullptr) return;
     for (const auto& value : *sources) {
-        const std::string name = fmt::format("sources[{}]", request.kv_sources.size());
+        const std::string name = fmt::format("sources[{}]", kv.sources.size());
         const auto* const object = value.if_object();
         if (object == nullptr) return fields.fail(name, "this must be an object");
         JsonFields inside = fields.inside(*object, name);
-        KvSource& source = request.kv_sources.emplace_back();
+        KvSource& source = kv.sources.emplace_back();
         read_fields(inside, source);
         if (source.url.empty()) inside.fail("url", "this must be the URL of a worker");
     }
@@ -165,7 +183,7 @@ void read_kv(JsonFields fields, GenerateRequest& request) {
 
 void read_own(JsonFields fields, GenerateRequest& request) {
     read_phase(fields, request.phase);
-    if (const auto* const kv = fields.object("kv")) read_kv(fields.inside(*kv, "kv"), request);
+    if (const auto* const kv = fields.object("kv")) read_kv(fields.inside(*kv, "kv"), request.kv);
     std::int64_t rank = -1;
     fields.read("dp_rank", rank, 0, std::int64_t{limits::kDpRanks} - 1);
     if (rank >= 0) request.dp_rank = static_cast<std::uint32_t>(rank);

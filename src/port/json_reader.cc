@@ -282,6 +282,10 @@ void JsonFields::read_rid(std::string_view name, std::string& out) {
     fail(name, fmt::format("this must be {} lower-case hexadecimal digits", kRidLength));
 }
 
+void JsonFields::read_optional_rid(std::string_view name, std::string& out) {
+    if (find(name) != nullptr) read_rid(name, out);
+}
+
 const json::object* JsonFields::object(std::string_view name, Need need) {
     const json::value* const value = find(name);
     if (value == nullptr) {

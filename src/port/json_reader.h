@@ -70,6 +70,7 @@ public:
     void read_digest(std::string_view name, std::optional<Sha256Digest>& out);
     /// Exactly kRidLength lower-case hexadecimal digits.
     void read_rid(std::string_view name, std::string& out);
+    void read_optional_rid(std::string_view name, std::string& out);
 
     /// Null if absent or not an object; then required ones are an error.
     [[nodiscard]] const boost::json::object* object(std::string_view name,

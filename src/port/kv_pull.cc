@@ -10,7 +10,7 @@ std::string to_json(const KvPullRequest& request) {
     std::string out;
     JsonWriter writer(out);
     writer.begin_object();
-    writer.field("hold", request.hold);
+    if (!request.hold.empty()) writer.field("hold", request.hold);
     writer.digests("keys", request.keys);
     writer.end_object();
     return out;
@@ -32,7 +32,7 @@ Result<KvPullRequest> parse_kv_pull_request(std::string_view json) {
     std::optional<Error> error;
     JsonFields fields(**root, {}, error);
     KvPullRequest request;
-    fields.read_rid("hold", request.hold);
+    fields.read_optional_rid("hold", request.hold);
     fields.read_digests("keys", request.keys, limits::kPortBlockKeys);
     if (error) return std::unexpected(*error);
     return request;

@@ -16,7 +16,7 @@
 namespace sluice::port {
 
 struct KvPullRequest {
-    std::string hold;                ///< kRidLength lower-case hexadecimal digits.
+    std::string hold;  ///< kRidLength lower-case hexadecimal digits, or empty: what is there.
     std::vector<Sha256Digest> keys;  ///< Wanted; a tail's, too.
     bool operator==(const KvPullRequest&) const = default;
 };

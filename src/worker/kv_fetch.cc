@@ -32,22 +32,23 @@ KvFetch::KvFetch(Host host, const port::GenerateRequest& request,
       on_done_(std::move(on_done)),
       rid_(request.rid),
       tokens_(request.input_ids),
-      sources_(request.kv_sources) {
+      sources_(request.kv.sources) {
     tokens_.insert(tokens_.end(), request.resume_output_ids.begin(),
                    request.resume_output_ids.end());
-    kv::BlockKeyRoot root = host_.engine.key_root();
-    root.salt = request.salt;
-    root_ = kv::root_key(root);
+    names_ = kv::KeyChain(
+        host_.engine.key_root(),
+        {.shared = request.kv.salt, .own = request.kv.own_salt, .own_from = request.kv.own_from});
 }
 
 // The last token is always computed. A source is of use as far as its names are ours.
 void KvFetch::name_blocks() {
     const std::span usable = std::span(tokens_).first(tokens_.size() - 1);
-    const std::vector<kv::BlockKey> keys = kv::chain_keys(root_, usable, kBlockTokens);
+    const std::vector<kv::BlockKey> keys = names_.keys(usable);
     for (std::size_t i = 0; i < keys.size(); ++i) {
-        wanted_.push_back(
-            {.name = {.key = keys[i], .parent = i == 0 ? root_ : keys[i - 1], .first = i == 0},
-             .tokens = kBlockTokens});
+        wanted_.push_back({.name = {.key = keys[i],
+                                    .parent = i == 0 ? names_.root() : keys[i - 1],
+                                    .first = i == 0},
+                           .tokens = kBlockTokens});
     }
     for (port::KvSource& source : sources_) {
         const auto ours = std::ranges::mismatch(source.keys, keys).in1 - source.keys.begin();
@@ -60,11 +61,12 @@ void KvFetch::name_blocks() {
         if (source.keys.size() < held_ || source.tail_tokens == 0 || tail_) continue;
         if (source.tail_tokens >= kBlockTokens || start + source.tail_tokens > usable.size())
             continue;
-        const kv::BlockKey& parent = held_ == 0 ? root_ : keys[held_ - 1];
+        const kv::BlockKey& parent = held_ == 0 ? names_.root() : keys[held_ - 1];
         const auto held = usable.subspan(start, source.tail_tokens);
-        tail_ = Wanted{
-            .name = {.key = kv::child_key(parent, held), .parent = parent, .first = held_ == 0},
-            .tokens = source.tail_tokens};
+        tail_ = Wanted{.name = {.key = names_.child(parent, start, held),
+                                .parent = parent,
+                                .first = held_ == 0},
+                       .tokens = source.tail_tokens};
     }
 }
 

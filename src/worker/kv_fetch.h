@@ -92,7 +92,7 @@ private:
     std::function<void(const Fetched&)> on_done_;
     std::string rid_;
     std::vector<TokenId> tokens_;  ///< Prompt and resumed output.
-    kv::BlockKey root_{};
+    kv::KeyChain names_;
     std::vector<port::KvSource> sources_;
     std::vector<Wanted> wanted_;  ///< Every full block of the tokens, in order.
     std::optional<Wanted> tail_;  ///< The part that is held of the block after `held_` full ones.

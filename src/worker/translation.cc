@@ -64,7 +64,9 @@ engine::Request to_engine(port::GenerateRequest request) {
             .top_logprobs = request.top_logprobs_num,
             .logprob_start = request.logprob_start_len,
             .priority = request.priority,
-            .salt = std::move(request.salt),
+            .salt = {.shared = std::move(request.kv.salt),
+                     .own = std::move(request.kv.own_salt),
+                     .own_from = request.kv.own_from},
             .hand_over = request.phase == port::Phase::kPrefill};
 }
 

@@ -39,15 +39,31 @@ TEST(EngineTest, TheSameSeedGivesTheSameTokensAndAnotherGivesOthers) {
 TEST(EngineTest, SaltsKeepPrefixesApart) {
     const auto engine = make_engine();
     Request first = greedy("a", long_prompt(200), 2);
-    first.salt = "tenant-1";
+    first.salt.shared = "tenant-1";
     Request second = first;
     second.id = "b";
-    second.salt = "tenant-2";
+    second.salt.shared = "tenant-2";
     send(*engine, first);
     run(*engine);
     const auto answer = send(*engine, second);
     run(*engine);
     EXPECT_EQ(answer->last.cached_tokens, 0U);
+}
+
+TEST(EngineTest, ASaltOfItsOwnNarrowsOnlyWhatLiesBehindItsStart) {
+    const auto engine = make_engine();
+    const auto cached = [&engine](std::string id, std::string own, std::size_t from) {
+        Request request = greedy(std::move(id), long_prompt(300), 2);
+        request.salt = {.shared = "t", .own = std::move(own), .own_from = from};
+        const auto answer = send(*engine, request);
+        run(*engine);
+        return answer->last.cached_tokens;
+    };
+    EXPECT_EQ(cached("a", "anna", 150), 0U);
+    EXPECT_EQ(cached("b", "ben", 150), 128U);
+    EXPECT_EQ(cached("c", "anna", 150), 256U);
+    EXPECT_EQ(cached("d", "ben", 150), 256U);
+    EXPECT_EQ(cached("e", "", 0), 128U);
 }
 
 TEST(EngineTest, AbortFreesEverythingBeforeTheNextStep) {

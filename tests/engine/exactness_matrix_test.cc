@@ -69,7 +69,7 @@ std::deque<Request> beginnings(const Request& request, const Answer& whole, bool
         each.id = "t" + std::to_string(given);
         each.resume_output_ids.assign(whole.tokens.begin(),
                                       whole.tokens.begin() + static_cast<std::ptrdiff_t>(given));
-        if (!pool_hit) each.salt = each.id;
+        if (!pool_hit) each.salt.shared = each.id;
         result.push_back(each);
     }
     return result;

@@ -173,7 +173,7 @@ TEST_P(HandOverTest, AnotherSaltImportsNothing) {
     const Prefilled first = prefill(*left, request);
     const std::size_t imported = carry(*first.held, *right);
     Request other = decoding(request, first.answer->tokens, imported);
-    other.salt = "another";
+    other.salt.shared = "another";
     const auto rest = answer_of(*right, other);
     EXPECT_EQ(rest->last.cached_tokens, 0U);
     expect_whole(*first.answer, *rest, *answer_of(*left, request));

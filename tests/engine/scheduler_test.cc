@@ -39,7 +39,7 @@ public:
                                                            .tokens = std::move(tokens),
                                                            .prompt_tokens = prompt,
                                                            .blocks = {},
-                                                           .root = {},
+                                                           .names = {},
                                                            .keys = {},
                                                            .progress = {}}));
     }

@@ -49,7 +49,7 @@ protected:
     static void tell(FakeWorker& teller) {
         const port::GenerateRequest& request = teller.requests.back();
         kv::BlockKeyRoot root = *block_root(teller.info);
-        root.salt = request.salt;
+        root.salt = request.kv.salt;
         port::KvEvent event;
         kv::BlockKey key = kv::root_key(root);
         for (std::size_t at = 0; at + 16 <= request.input_ids.size(); at += 16) {

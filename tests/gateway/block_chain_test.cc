@@ -35,7 +35,7 @@ TEST(BlockChainTest, ABlocksHashIsTheStartOfItsKey) {
 
 TEST(BlockChainTest, AnAnswerGoesOnWhereThePromptEnds) {
     const auto all = tokens(23);
-    BlockChain chain("t");
+    BlockChain chain({.shared = "t"});
     const std::span prompt = std::span(all).first(10);
     for (std::size_t answered = 0; answered <= 13; ++answered) {
         const auto hashes = chain.hashes(kRoot, prompt, std::span(all).subspan(10, answered));
@@ -47,8 +47,8 @@ TEST(BlockChainTest, AnAnswerGoesOnWhereThePromptEnds) {
 // Elsewhere the salt was left out, and one tenant found what another had asked.
 TEST(BlockChainTest, AnotherSaltOrModelHasNoBlockInCommon) {
     const auto all = tokens(8);
-    BlockChain mine("mine");
-    BlockChain other("other");
+    BlockChain mine({.shared = "mine"});
+    BlockChain other({.shared = "other"});
     const auto own = mine.hashes(kRoot, all, {});
     const std::vector before(own.begin(), own.end());
     EXPECT_NE(before[0], other.hashes(kRoot, all, {})[0]);

@@ -48,10 +48,10 @@ TEST_F(HandoverTest, OneWorkerPrefillsAndTheOtherDecodes) {
     const port::GenerateRequest& decode = decoder->requests[0];
     EXPECT_EQ(decode.phase, port::Phase::kDecode);
     EXPECT_EQ(decode.resume_output_ids, std::vector{ids(kText).front()});
-    ASSERT_EQ(decode.kv_sources.size(), 1U);
-    EXPECT_EQ(decode.kv_sources[0].url, worker->url());
-    EXPECT_EQ(decode.kv_sources[0].hold, worker->requests[0].rid);
-    EXPECT_EQ(decode.kv_sources[0].tail_tokens, 5U);
+    ASSERT_EQ(decode.kv.sources.size(), 1U);
+    EXPECT_EQ(decode.kv.sources[0].url, worker->url());
+    EXPECT_EQ(decode.kv.sources[0].hold, worker->requests[0].rid);
+    EXPECT_EQ(decode.kv.sources[0].tail_tokens, 5U);
     EXPECT_EQ(decode.sampling_params.seed, worker->requests[0].sampling_params.seed);
     EXPECT_TRUE(worker->released.empty()) << "the decode worker tells it itself";
     expect_idle();

@@ -37,8 +37,12 @@ TEST(GenerateRequestTest, NamesOnTheWireAreThoseOfTheContract) {
     request.top_logprobs_num = 2;
     request.priority = -1;
     request.phase = Phase::kDecode;
-    request.salt = "tenant \"a\"";
-    request.kv_sources = {
+    request.kv.tenant = "a";
+    request.kv.retention = Retention::kAgent;
+    request.kv.salt = "tenant \"a\"";
+    request.kv.own_salt = "anna";
+    request.kv.own_from = 1;
+    request.kv.sources = {
         {.url = "http://w:1", .hold = std::string(kRid), .keys = {sha256("a")}, .tail_tokens = 3}};
     request.dp_rank = 2;
     request.resume_output_ids = {4};
@@ -50,7 +54,8 @@ TEST(GenerateRequestTest, NamesOnTheWireAreThoseOfTheContract) {
               R"("presence_penalty":0,"repetition_penalty":1,"logit_bias":{"9":-1.5,"3":2},)"
               R"("stop_token_ids":[1],"min_new_tokens":0,"ignore_eos":false},"stream":true,)"
               R"("return_logprob":false,"top_logprobs_num":2,"logprob_start_len":-1,)"
-              R"("priority":-1,"sluice":{"phase":"decode","kv":{"salt":"tenant \"a\"",)"
+              R"("priority":-1,"sluice":{"phase":"decode","kv":{"tenant":"a","class":"agent",)"
+              R"("salt":"tenant \"a\"","own_salt":"anna","own_from":1,)"
               R"("sources":[{"url":"http://w:1","hold":"0123456789abcdef0123456789abcdef",)"
               R"("keys":["ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"],)"
               R"("tail_tokens":3}]},"dp_rank":2,"resume_output_ids":[4],)"
@@ -102,15 +107,21 @@ GenerateRequest random_request(std::mt19937_64& random) {
     request.logprob_start_len = static_cast<std::int64_t>(below(request.input_ids.size() + 2)) - 1;
     request.priority = static_cast<std::int32_t>(random() & 0xFFFFFFFF);
     request.resume_output_ids = tokens(0);
-    for (std::uint64_t i = below(9); i > 0; --i) request.salt += static_cast<char>(below(128));
-    request.salt += coin() ? "é…😀" : "";
+    for (std::uint64_t i = below(9); i > 0; --i) request.kv.salt += static_cast<char>(below(128));
+    request.kv.tenant = coin() ? "t" : "";
+    request.kv.retention = static_cast<Retention>(below(3));
+    if (coin()) {
+        request.kv.own_salt = "o";
+        request.kv.own_from = below(1000);
+    }
+    request.kv.salt += coin() ? "é…😀" : "";
     request.deadline_ms = below(1'000'000);
     request.phase = static_cast<Phase>(below(3));
     if (coin()) request.dp_rank = static_cast<std::uint32_t>(below(limits::kDpRanks));
     for (std::uint64_t i = below(3); i > 0; --i) {
-        KvSource& source = request.kv_sources.emplace_back();
+        KvSource& source = request.kv.sources.emplace_back();
         source.url = "http://10.0.0.1:" + std::to_string(below(65'536));
-        source.hold = request.rid;
+        if (coin()) source.hold = request.rid;
         for (std::uint64_t k = below(4); k > 0; --k)
             source.keys.push_back(sha256(std::to_string(random())));
         source.tail_tokens = static_cast<std::uint32_t>(below(64));
@@ -140,6 +151,8 @@ TEST(GenerateRequestTest, AWrongFieldIsNamedWithItsPlace) {
     expect_refused(with(R"(,"sluice":7)"), "sluice");
     expect_refused(with(R"(,"sluice":{"kv":[]})"), "sluice.kv");
     expect_refused(with(R"(,"sluice":{"kv":{"salt":5}})"), "sluice.kv.salt");
+    expect_refused(with(R"(,"sluice":{"kv":{"class":"chats"}})"), "sluice.kv.class");
+    expect_refused(with(R"(,"sluice":{"kv":{"own_from":-1}})"), "sluice.kv.own_from");
     expect_refused(with(R"(,"sluice":{"deadline_ms":-1})"), "sluice.deadline_ms");
     expect_refused(with(R"(,"sluice":{"resume_output_ids":[1,null]})"),
                    "sluice.resume_output_ids[1]");
@@ -151,7 +164,7 @@ TEST(GenerateRequestTest, AWrongFieldIsNamedWithItsPlace) {
         return with(R"(,"sluice":{"kv":{"sources":[{)" + std::string(fields) + "}]}}");
     };
     expect_refused(source(hold), "sluice.kv.sources[0].url");
-    expect_refused(source(R"("url":"http://w:1")"), "sluice.kv.sources[0].hold");
+    expect_refused(source(R"("url":"http://w:1","hold":"ab")"), "sluice.kv.sources[0].hold");
     expect_refused(source(R"("url":"http://w:1","keys":["AB"],)" + hold),
                    "sluice.kv.sources[0].keys[0]");
     expect_refused(source(R"("url":"http://w:1","tail_tokens":-1,)" + hold),

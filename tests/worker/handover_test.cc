@@ -29,8 +29,8 @@ port::GenerateRequest decode_of(port::GenerateRequest request, const port::Gener
     request.phase = port::Phase::kDecode;
     request.resume_output_ids.insert(request.resume_output_ids.end(), handover.output_ids.begin(),
                                      handover.output_ids.end());
-    request.kv_sources = {handover.kv->source};
-    request.kv_sources[0].url = url;
+    request.kv.sources = {handover.kv->source};
+    request.kv.sources[0].url = url;
     return request;
 }
 
@@ -198,8 +198,8 @@ TEST(HandOverTest, TheNextSourceIsAskedForWhatIsMissing) {
     const port::GenerateFrame first = prefill(broken, asked);
     const port::GenerateFrame again = prefill(good, asked);
     port::GenerateRequest second = decode_of(asked, first, broken.url());
-    second.kv_sources.push_back(again.kv->source);
-    second.kv_sources[1].url = good.url();
+    second.kv.sources.push_back(again.kv->source);
+    second.kv.sources[1].url = good.url();
     const Stream rest = decode(right, second);
     EXPECT_EQ(whole(first, rest), engine_tokens(asked));
     EXPECT_EQ(rest.frames.back().cached_tokens, 200U);
@@ -224,7 +224,7 @@ TEST(HandOverTest, KeysOfAnotherSaltAreNotAskedFor) {
     const port::GenerateRequest asked = request(1, 200, 20);
     const port::GenerateFrame first = prefill(left, asked);
     port::GenerateRequest second = decode_of(asked, first, left.url());
-    second.salt = "another";
+    second.kv.salt = "another";
     const Stream rest = decode(right, second);
     EXPECT_EQ(whole(first, rest), engine_tokens(asked));
     EXPECT_EQ(rest.frames.back().cached_tokens, 0U);
