@@ -76,7 +76,7 @@ protected:
 TEST_F(IncludeTableTest, TheTableIsRead) {
     ASSERT_GE(table_.size(), 20U);
     EXPECT_TRUE(table_.at("base").empty());
-    EXPECT_EQ(table_.at("kvnode"), (Folders{"kv", "net", "base"}));
+    EXPECT_EQ(table_.at("kvnode"), (Folders{"port", "kv", "net", "base"}));
     EXPECT_EQ(table_.at("app").size(), table_.size());
 }
 
