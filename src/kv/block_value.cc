@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "base/assert.h"
 #include "base/limits.h"
@@ -143,28 +144,36 @@ Result<std::size_t> block_value_bytes(std::string_view prefix) {
     return sizes->whole();
 }
 
-Result<BlockValue> decode_block(std::string_view value) {
+Result<BlockHeader> read_block_header(std::string_view value) {
     const auto sizes = read_prefix(value);
     if (!sizes) return std::unexpected(sizes.error());
     if (value.size() != sizes->whole())
         return std::unexpected(Error::corrupt(fmt::format(
             "the block's value has {} bytes instead of {}", value.size(), sizes->whole())));
-    const std::string_view covered = value.substr(0, value.size() - kChecksumBytes);
-    if (Reader(value.substr(covered.size())).checksum() != checksum_of(covered))
-        return std::unexpected(Error::corrupt("the block's checksum is wrong"));
-    BlockValue block;
+    BlockHeader header;
     Reader reader(value.substr(kBlockPrefixBytes));
-    block.header.key = reader.digest();
-    block.header.parent = reader.digest();
-    block.header.producer = reader.digest();
-    block.header.tokens = reader.number<std::uint32_t>();
+    header.key = reader.digest();
+    header.parent = reader.digest();
+    header.producer = reader.digest();
+    header.tokens = reader.number<std::uint32_t>();
     const auto name_bytes = reader.number<std::uint8_t>();
     if (kFixedHeaderBytes + name_bytes != sizes->header)
         return std::unexpected(
             Error::corrupt("the block's header has another length than it says"));
-    block.header.component = reader.text(name_bytes);
-    block.header.payload_checksum = reader.checksum();
-    const std::string_view payload = reader.text(sizes->payload);
+    header.component = reader.text(name_bytes);
+    header.payload_checksum = reader.checksum();
+    return header;
+}
+
+Result<BlockValue> decode_block(std::string_view value) {
+    auto header = read_block_header(value);
+    if (!header) return std::unexpected(header.error());
+    const std::string_view covered = value.substr(0, value.size() - kChecksumBytes);
+    if (Reader(value.substr(covered.size())).checksum() != checksum_of(covered))
+        return std::unexpected(Error::corrupt("the block's checksum is wrong"));
+    BlockValue block{.header = std::move(*header), .payload = {}};
+    const std::string_view payload =
+        covered.substr(kBlockPrefixBytes + kFixedHeaderBytes + block.header.component.size());
     block.payload = std::as_bytes(std::span(payload.data(), payload.size()));
     if (xxh3_128(block.payload) != block.header.payload_checksum)
         return std::unexpected(Error::corrupt("the block's payload has another checksum"));

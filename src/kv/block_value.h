@@ -53,6 +53,9 @@ struct BlockValue {
 /// `kUnsupported`: of another version; `kCorrupt`: no value, or longer than any may be.
 [[nodiscard]] Result<std::size_t> block_value_bytes(std::string_view prefix);
 
+/// The header as it says: nothing but lengths is checked. For whoever keeps a value and doesn't read it.
+[[nodiscard]] Result<BlockHeader> read_block_header(std::string_view value);
+
 /// Checks everything but the key, whose tokens it doesn't know. Errors as above.
 [[nodiscard]] Result<BlockValue> decode_block(std::string_view value);
 

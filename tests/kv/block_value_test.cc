@@ -52,6 +52,16 @@ TEST(BlockValueTest, EveryFlippedBitIsNoticed) {
     }
 }
 
+TEST(BlockValueTest, TheHeaderIsReadWithoutItsPayload) {
+    std::string value = encoded("the payload");
+    const auto decoded = decode_block(value);
+    value[value.size() - 20] ^= 1;  // In the payload.
+    EXPECT_EQ(*read_block_header(value), decoded->header);
+    EXPECT_FALSE(read_block_header(value.substr(1)).has_value());
+    EXPECT_FALSE(read_block_header(value + "x").has_value());
+    EXPECT_FALSE(read_block_header("").has_value());
+}
+
 TEST(BlockValueTest, EveryOtherLengthIsNoticed) {
     const std::string value = encoded("the payload");
     for (std::size_t bytes = 0; bytes < value.size(); ++bytes)

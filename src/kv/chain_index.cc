@@ -1,0 +1,242 @@
+#include "kv/chain_index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/assert.h"
+
+namespace sluice::kv {
+namespace {
+
+/// Of a tenant in its map.
+std::size_t tenant_cost(std::size_t name_bytes) {
+    return allocated(sizeof(TierTenant)) + 2 * allocated(name_bytes + 1) + 96;
+}
+
+BlockName sibling(const BlockName& block, const BlockKey& key, Retention retention) {
+    return {.tenant = block.tenant, .retention = retention, .key = key};
+}
+
+Retention other(Retention retention) {
+    return retention == Retention::kAgent ? Retention::kChat : Retention::kAgent;
+}
+
+}  // namespace
+
+ChainIndex::~ChainIndex() {
+    std::vector<NamedEntry*> all;
+    all.reserve(table_.size());
+    std::uint64_t cursor = 0;
+    do {
+        cursor = table_.scan(cursor, 1'024, [&](NamedEntry& entry) { all.push_back(&entry); });
+    } while (cursor != 0);
+    for (NamedEntry* const entry : all) delete static_cast<TierEntry*>(entry);
+}
+
+// ---- Names ----------------------------------------------------------------------------------------
+
+TierEntry* ChainIndex::find(std::string_view name) const {
+    auto* const entry = static_cast<TierEntry*>(table_.find(name, NameTable::hash_of(name)));
+    return entry != nullptr && entry->here() ? entry : nullptr;
+}
+
+TierEntry& ChainIndex::create(std::string_view name) {
+    auto entry = std::make_unique<TierEntry>();
+    entry->name = name;
+    entry->hash = NameTable::hash_of(name);
+    table_.insert(*entry);
+    return *entry.release();
+}
+
+void ChainIndex::charge(TierEntry& entry, std::size_t cost) {
+    bytes_ = bytes_ - entry.cost + cost;
+    if (entry.tenant != nullptr) entry.tenant->bytes = entry.tenant->bytes - entry.cost + cost;
+    entry.cost = cost;
+}
+
+void ChainIndex::destroy(TierEntry& entry) {
+    // The end of its last hold put it back into the orders.
+    order_.remove(static_cast<TierNode&>(entry));
+    if (entry.tenant != nullptr) entry.tenant->order.remove(static_cast<TenantNode&>(entry));
+    charge(entry, 0);
+    table_.erase(entry);
+    if (TierTenant* const tenant = entry.tenant; tenant != nullptr && --tenant->nodes == 0) {
+        bytes_ -= tenant_cost(tenant->name.size());
+        tenants_.erase(tenants_.find(tenant->name));
+    }
+    delete &entry;
+}
+
+void ChainIndex::set_value(TierEntry& entry, SharedBytes value) {
+    SLUICE_ASSERT(value.owner != nullptr);
+    if (!entry.here()) {
+        ++entries_;
+        if (entry.tenant != nullptr) ++entry.tenant->entries;
+    }
+    entry.value = std::move(value);
+    charge(entry, entry_cost(entry.name.size(), entry.value.bytes.size()));
+    touch(entry);
+}
+
+std::size_t ChainIndex::bytes_to_add(std::size_t name_bytes, std::size_t value_bytes,
+                                     bool block) const {
+    const std::size_t entry = entry_cost(name_bytes, value_bytes) + table_.growth_bytes();
+    // A place for the parent, whose name is as long, and the tenant, whose name is shorter.
+    return block ? entry + entry_cost(name_bytes, 0) + tenant_cost(name_bytes) : entry;
+}
+
+TierEntry& ChainIndex::add(std::string_view name, SharedBytes value) {
+    TierEntry& entry = create(name);
+    set_value(entry, std::move(value));
+    return entry;
+}
+
+void ChainIndex::replace(TierEntry& entry, SharedBytes value) {
+    set_value(entry, std::move(value));
+}
+
+// ---- Chains ---------------------------------------------------------------------------------------
+
+TierTenant& ChainIndex::tenant_of(const std::string& name) {
+    auto& tenant = tenants_[name];
+    if (!tenant) {
+        tenant = std::make_unique<TierTenant>();
+        tenant->name = name;
+        bytes_ += tenant_cost(name.size());
+    }
+    return *tenant;
+}
+
+TierEntry* ChainIndex::find_parent(const BlockName& block, const BlockKey& parent) const {
+    const std::string name = to_wire(sibling(block, parent, block.retention));
+    auto* const own = static_cast<TierEntry*>(table_.find(name, NameTable::hash_of(name)));
+    if (own != nullptr && own->here()) return own;
+    TierEntry* const elsewhere = find(to_wire(sibling(block, parent, other(block.retention))));
+    return elsewhere != nullptr ? elsewhere : own;
+}
+
+TierEntry& ChainIndex::create_place(std::string_view name, const BlockName& block) {
+    TierEntry& place = create(name);
+    place.tenant = &tenant_of(block.tenant);
+    ++place.tenant->nodes;
+    place.key = block.key;
+    place.retention = block.retention;
+    place.expires = WallTime{};
+    charge(place, entry_cost(name.size(), 0));
+    return place;
+}
+
+TierEntry& ChainIndex::add_block(std::string_view name, const BlockName& block,
+                                 const BlockKey& parent, TierEntry* before, SharedBytes value) {
+    auto* place = static_cast<TierEntry*>(table_.find(name, NameTable::hash_of(name)));
+    if (place == nullptr) place = &create_place(name, block);
+    SLUICE_ASSERT(!place->here());
+    if (place->parent == nullptr && parent != block.key) {
+        const BlockName last = sibling(block, parent, block.retention);
+        join(*place, before != nullptr ? *before : create_place(to_wire(last), last));
+    }
+    set_value(*place, std::move(value));
+    return *place;
+}
+
+void ChainIndex::join(TierEntry& child, TierEntry& parent) {
+    // Keys are digests, so a chain that leads back to itself was made up: it is left cut.
+    if (child.children > 0)
+        for (const TierEntry* each = &parent; each != nullptr; each = each->parent)
+            if (each == &child) return;
+    child.parent = &parent;
+    keep(parent);
+}
+
+void ChainIndex::keep(TierEntry& entry) {
+    ++entry.children;
+    hold(entry);
+}
+
+void ChainIndex::let_go(TierEntry& entry) {
+    --entry.children;
+    unhold(entry);
+    prune(entry);
+}
+
+SharedBytes ChainIndex::remove(TierEntry& entry) {
+    SLUICE_ASSERT(entry.here());
+    SharedBytes value = std::exchange(entry.value, {});
+    order_.remove(static_cast<TierNode&>(entry));
+    --entries_;
+    if (entry.tenant != nullptr) {
+        entry.tenant->order.remove(static_cast<TenantNode&>(entry));
+        --entry.tenant->entries;
+    }
+    charge(entry, entry_cost(entry.name.size(), 0));
+    prune(entry);
+    return value;
+}
+
+void ChainIndex::prune(TierEntry& entry) {
+    TierEntry* each = &entry;
+    while (each != nullptr && !each->here() && each->children == 0) {
+        TierEntry* const parent = each->parent;
+        destroy(*each);
+        if (parent != nullptr) {
+            --parent->children;
+            unhold(*parent);
+        }
+        each = parent;
+    }
+}
+
+// ---- Order ----------------------------------------------------------------------------------------
+
+void ChainIndex::touch(TierEntry& entry) {
+    order_.touch(static_cast<TierNode&>(entry));
+    if (entry.tenant != nullptr) entry.tenant->order.touch(static_cast<TenantNode&>(entry));
+}
+
+void ChainIndex::hold(TierEntry& entry) {
+    order_.hold(static_cast<TierNode&>(entry));
+    if (entry.tenant != nullptr) entry.tenant->order.hold(static_cast<TenantNode&>(entry));
+}
+
+void ChainIndex::unhold(TierEntry& entry) {
+    order_.unhold(static_cast<TierNode&>(entry));
+    if (entry.tenant != nullptr) entry.tenant->order.unhold(static_cast<TenantNode&>(entry));
+}
+
+TierEntry* ChainIndex::coldest() {
+    EvictionNode* const node = order_.coldest();
+    return node == nullptr ? nullptr : &static_cast<TierEntry&>(static_cast<TierNode&>(*node));
+}
+
+TierEntry* ChainIndex::coldest(TierTenant& tenant) {
+    EvictionNode* const node = tenant.order.coldest();
+    return node == nullptr ? nullptr : &static_cast<TierEntry&>(static_cast<TenantNode&>(*node));
+}
+
+// ---- All of them ----------------------------------------------------------------------------------
+
+TierTenant* ChainIndex::tenant(std::string_view name) const {
+    const auto at = tenants_.find(std::string(name));
+    return at == tenants_.end() ? nullptr : at->second.get();
+}
+
+std::uint64_t ChainIndex::scan(std::uint64_t cursor, std::size_t count,
+                               FunctionRef<void(TierEntry&)> visit) const {
+    return table_.scan(cursor, count, [&](NamedEntry& each) {
+        auto& entry = static_cast<TierEntry&>(each);
+        if (entry.here()) visit(entry);
+    });
+}
+
+void ChainIndex::for_each(FunctionRef<void(TierEntry&)> visit) const {
+    std::uint64_t cursor = 0;
+    do {
+        cursor = scan(cursor, 1'024, visit);
+    } while (cursor != 0);
+}
+
+void ChainIndex::for_each_tenant(FunctionRef<void(const TierTenant&)> visit) const {
+    for (const auto& [name, tenant] : tenants_) visit(*tenant);
+}
+
+}  // namespace sluice::kv

@@ -1,0 +1,93 @@
+#pragma once
+
+// The names of a tier in memory: entries, the chains that blocks make, the order in which they go, and
+// how many bytes all of it takes. No time, no threads, no policy of when: that is DramTier's.
+//
+// A block's parent is looked for where the block itself is, and else in the tenant's other class. If it
+// isn't here, an empty place stands for it, so that it finds its children when it comes.
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/function_ref.h"
+#include "kv/block_name.h"
+#include "kv/name_table.h"
+#include "kv/tier_entry.h"
+
+namespace sluice::kv {
+
+class ChainIndex {
+public:
+    ChainIndex() = default;
+    ~ChainIndex();
+    ChainIndex(const ChainIndex&) = delete;
+    ChainIndex& operator=(const ChainIndex&) = delete;
+
+    /// Null if it isn't here.
+    [[nodiscard]] TierEntry* find(std::string_view name) const;
+
+    /// What `add` of such an entry may need at most.
+    [[nodiscard]] std::size_t bytes_to_add(std::size_t name_bytes, std::size_t value_bytes,
+                                           bool block) const;
+    /// The name isn't here. It is the warmest of all then.
+    TierEntry& add(std::string_view name, SharedBytes value);
+    /// `before` is what `find_parent` found; null: a place is made for the parent.
+    TierEntry& add_block(std::string_view name, const BlockName& block, const BlockKey& parent,
+                         TierEntry* before, SharedBytes value);
+    void replace(TierEntry& entry, SharedBytes value);
+    /// The value goes; so does the entry, unless others follow it. Returns the value, so that its owner
+    /// can end where the caller wants it to.
+    SharedBytes remove(TierEntry& entry);
+
+    void touch(TierEntry& entry);
+    void hold(TierEntry& entry);
+    void unhold(TierEntry& entry);
+    /// As if one more block followed it: it stays, even as an empty place.
+    void keep(TierEntry& entry);
+    void let_go(TierEntry& entry);
+    /// The next to go, of all or of a tenant; null if all are held.
+    [[nodiscard]] TierEntry* coldest();
+    [[nodiscard]] static TierEntry* coldest(TierTenant& tenant);
+
+    /// Null if it has nothing here.
+    [[nodiscard]] TierTenant* tenant(std::string_view name) const;
+    /// What `block` would be put behind: a block, an empty place, or null.
+    [[nodiscard]] TierEntry* find_parent(const BlockName& block, const BlockKey& parent) const;
+
+    /// With all that they take.
+    [[nodiscard]] std::size_t bytes() const { return bytes_ + table_.bytes(); }
+    [[nodiscard]] std::uint64_t entries() const { return entries_; }
+    [[nodiscard]] std::size_t tenants() const { return tenants_.size(); }
+
+    /// As NameTable::scan, without empty places.
+    [[nodiscard]] std::uint64_t scan(std::uint64_t cursor, std::size_t count,
+                                     FunctionRef<void(TierEntry&)> visit) const;
+    void for_each(FunctionRef<void(TierEntry&)> visit) const;
+    void for_each_tenant(FunctionRef<void(const TierTenant&)> visit) const;
+
+private:
+    using Tenants = std::unordered_map<std::string, std::unique_ptr<TierTenant>>;
+
+    TierEntry& create(std::string_view name);
+    TierEntry& create_place(std::string_view name, const BlockName& block);
+    void destroy(TierEntry& entry);
+    TierTenant& tenant_of(const std::string& name);
+    void set_value(TierEntry& entry, SharedBytes value);
+    void join(TierEntry& child, TierEntry& parent);
+    /// Drops it, if it stands for nothing any more, and then those before it.
+    void prune(TierEntry& entry);
+    void charge(TierEntry& entry, std::size_t cost);
+
+    NameTable table_;
+    EvictionOrder order_;
+    Tenants tenants_;
+    std::size_t bytes_ = 0;
+    std::uint64_t entries_ = 0;
+};
+
+}  // namespace sluice::kv
