@@ -9,15 +9,18 @@
 namespace sluice::sim {
 namespace {
 
-constexpr std::size_t kTerms = 5;
+constexpr std::size_t kTerms = 6;
+constexpr std::size_t kFar = 3;
 using Terms = std::array<double, kTerms>;
 
 /// A step must take some time, or a simulation would never end.
 constexpr double kLeastStep = 1.0;
 
 Terms amounts(const MeasuredRun& run) {
-    return {static_cast<double>(run.steps), static_cast<double>(run.load.prefill_rows),
+    return {static_cast<double>(run.steps),
+            static_cast<double>(run.load.prefill_rows),
             static_cast<double>(run.load.prefill_attended),
+            static_cast<double>(run.load.prefill_far),
             static_cast<double>(run.load.decode_rows),
             static_cast<double>(run.load.decode_attended)};
 }
@@ -67,6 +70,15 @@ double predicted_microseconds(const EngineParameters& p, const MeasuredRun& run)
     return step_microseconds(p, run.load) + p.step_us * (static_cast<double>(run.steps) - 1.0);
 }
 
+double fit_error(const EngineParameters& parameters, std::span<const MeasuredRun> runs) {
+    double sum = 0.0;
+    for (const MeasuredRun& run : runs) {
+        const double off = predicted_microseconds(parameters, run) / run.microseconds - 1.0;
+        sum += off * off;
+    }
+    return std::sqrt(sum / static_cast<double>(std::max<std::size_t>(runs.size(), 1)));
+}
+
 Result<void> fit_steps(std::span<const MeasuredRun> runs, EngineParameters& parameters) {
     const Error vague =
         Error::invalid("the runs can't tell the costs apart: more and different ones are needed");
@@ -75,6 +87,8 @@ Result<void> fit_steps(std::span<const MeasuredRun> runs, EngineParameters& para
     if (runs.size() < kTerms || !timed) return std::unexpected(vague);
     std::array<bool, kTerms> used;
     used.fill(true);
+    used[kFar] =
+        std::ranges::any_of(runs, [](const MeasuredRun& run) { return run.load.prefill_far > 0; });
     // A cost below zero is noise: without it the others are sought again.
     for (std::size_t round = 0; round < kTerms; ++round) {
         const auto terms = solve(runs, used);
@@ -87,8 +101,9 @@ Result<void> fit_steps(std::span<const MeasuredRun> runs, EngineParameters& para
         parameters.step_us = std::max((*terms)[0], kLeastStep);
         parameters.prefill_row_us = (*terms)[1];
         parameters.prefill_attended_us = (*terms)[2];
-        parameters.decode_row_us = (*terms)[3];
-        parameters.decode_attended_us = (*terms)[4];
+        parameters.prefill_far_us = (*terms)[kFar];
+        parameters.decode_row_us = (*terms)[4];
+        parameters.decode_attended_us = (*terms)[5];
         if (parameters.prefill_row_us > 0.0) return {};
         break;
     }

@@ -21,8 +21,13 @@ struct MeasuredRun {
 [[nodiscard]] double predicted_microseconds(const EngineParameters& parameters,
                                             const MeasuredRun& run);
 
-/// Sets the costs of a step, and of prompts and answers within it. Error `kInvalid` if the runs can't
-/// tell them apart: fewer runs than costs, or all of one kind.
+/// How far the predictions are off: the root of the mean of their relative errors' squares.
+[[nodiscard]] double fit_error(const EngineParameters& parameters,
+                               std::span<const MeasuredRun> runs);
+
+/// Sets the costs of a step, and of prompts and answers within it; what is near is what the runs' loads
+/// were made with. Error `kInvalid` if the runs can't tell the costs apart: fewer runs than costs, or
+/// all of one kind.
 [[nodiscard]] Result<void> fit_steps(std::span<const MeasuredRun> runs,
                                      EngineParameters& parameters);
 

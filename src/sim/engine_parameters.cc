@@ -18,6 +18,7 @@ void visit(Parameters& p, Number&& number, Count&& count) {
     number("step_us", p.step_us);
     number("prefill_row_us", p.prefill_row_us);
     number("prefill_attended_us", p.prefill_attended_us);
+    number("prefill_far_us", p.prefill_far_us);
     number("decode_row_us", p.decode_row_us);
     number("decode_attended_us", p.decode_attended_us);
     number("encode_row_us", p.encode_row_us);
@@ -26,6 +27,7 @@ void visit(Parameters& p, Number&& number, Count&& count) {
     number("request_token_us", p.request_token_us);
     number("handover_token_us", p.handover_token_us);
     number("step_time_us", p.step_time_us);
+    count("near_tokens", p.near_tokens, Range{0, limits::kTraceTokens});
     count("blocks", p.blocks, Range{1, limits::kTraceTokens});
     count("running_max", p.running_max, Range{1, limits::kEngineWaiting});
     count("waiting_max", p.waiting_max, Range{1, limits::kTraceRequests});
@@ -90,6 +92,7 @@ std::string to_toml(const EngineParameters& parameters) {
 double step_microseconds(const EngineParameters& p, const StepLoad& load) {
     return p.step_us + p.prefill_row_us * static_cast<double>(load.prefill_rows) +
            p.prefill_attended_us * static_cast<double>(load.prefill_attended) +
+           p.prefill_far_us * static_cast<double>(load.prefill_far) +
            p.decode_row_us * static_cast<double>(load.decode_rows) +
            p.decode_attended_us * static_cast<double>(load.decode_attended) +
            p.encode_row_us * static_cast<double>(load.encode_rows);

@@ -26,15 +26,21 @@ struct EngineParameters {
     double step_us = 4'000.0;              ///< Of a step, whatever it does.
     double prefill_row_us = 1e6 / 10'240;  ///< Of a prompt token.
     double prefill_attended_us = 0.0;      ///< Of a position that a prompt token looks at.
-    double decode_row_us = 150.0;          ///< Of a sequence that gets its next token.
-    double decode_attended_us = 0.02;      ///< Of a position that its query looks at.
-    double encode_row_us = 40.0;           ///< Of an image token.
+    /// The same position costs so much more if it is beyond the first `near_tokens`: a processor's
+    /// caches hold the keys and values of only so many.
+    double prefill_far_us = 0.0;
+    std::uint32_t near_tokens = 2'048;
+    double decode_row_us = 150.0;      ///< Of a sequence that gets its next token.
+    double decode_attended_us = 0.02;  ///< Of a position that its query looks at.
+    double encode_row_us = 40.0;       ///< Of an image token.
     /// For each other engine on its machine that computes, it takes by such a share longer.
     double neighbour_share = 0.0;
 
     // ---- Around the engine
-    double request_us = 1'000.0;     ///< Of a request, before the engine has it.
-    double request_token_us = 0.0;   ///< The same, of each of its prompt tokens.
+    double request_us = 1'000.0;  ///< Of a request, before the engine has it.
+    /// Of each of its prompt tokens, in the gateway's one thread: requests that come together wait for
+    /// each other there.
+    double request_token_us = 0.0;
     double handover_token_us = 2.0;  ///< To move the KV of a token to another worker.
 
     // ---- Bounds
@@ -62,14 +68,23 @@ struct EngineParameters {
 struct StepLoad {
     std::uint64_t prefill_rows = 0;
     std::uint64_t prefill_attended = 0;
+    std::uint64_t prefill_far = 0;  ///< Those of them that are beyond the near ones.
     std::uint64_t decode_rows = 0;
     std::uint64_t decode_attended = 0;
     std::uint64_t encode_rows = 0;
 
-    /// Adds `count` prompt tokens at positions first, first + 1, ...
-    void add_prefill(std::uint64_t first, std::uint64_t count) {
+    /// Adds `count` prompt tokens at positions first, first + 1, ...; the first `near` are near.
+    void add_prefill(std::uint64_t first, std::uint64_t count, std::uint64_t near) {
         prefill_rows += count;
-        prefill_attended += count * first + count * (count + 1) / 2;
+        prefill_attended += looked_at(first + count) - looked_at(first);
+        prefill_far += beyond(first + count, near) - beyond(first, near);
+    }
+
+private:
+    /// By the first `count` tokens of a sequence together.
+    static std::uint64_t looked_at(std::uint64_t count) { return count * (count + 1) / 2; }
+    static std::uint64_t beyond(std::uint64_t count, std::uint64_t near) {
+        return count > near ? looked_at(count - near) : 0;
     }
 };
 

@@ -41,9 +41,7 @@ void SimEngine::submit(Job job, JobObserver& observer) {
     sequence->job = std::move(job);
     const bool added = jobs_.emplace(sequence->job.id, sequence).second;
     SLUICE_ASSERT(added);
-    const double delay =
-        parameters_.request_us + parameters_.request_token_us * sequence->job.prompt_tokens;
-    queue_.after(from_microseconds(delay), [this, sequence] { arrive(sequence); });
+    queue_.after(from_microseconds(parameters_.request_us), [this, sequence] { arrive(sequence); });
 }
 
 void SimEngine::arrive(const SequencePtr& sequence) {
@@ -212,7 +210,7 @@ double SimEngine::slowness() const {
 void SimEngine::take(const SequencePtr& sequence, std::uint32_t rows) {
     if (rows == 0) return;
     parts_.push_back({.sequence = sequence, .rows = rows, .encode_rows = 0});
-    load_.add_prefill(sequence->computed, rows);
+    load_.add_prefill(sequence->computed, rows, parameters_.near_tokens);
 }
 
 void SimEngine::preempt_last() {
@@ -268,7 +266,7 @@ std::uint32_t SimEngine::rows_in_time(const Sequence& sequence, std::uint32_t mo
     while (fits + 1 < too_many) {
         const std::uint32_t count = fits + (too_many - fits) / 2;
         StepLoad with = load_;
-        with.add_prefill(sequence.computed, count);
+        with.add_prefill(sequence.computed, count, parameters_.near_tokens);
         const double took = step_microseconds(parameters_, with) * slowness();
         (took <= parameters_.step_time_us ? fits : too_many) = count;
     }

@@ -43,8 +43,20 @@ void SimGateway::submit(const SimWork& work) {
     const Time now = queue_.now();
     ++results_.timeline.at(now).arrived;
     const std::uint64_t number = ++last_number_;
-    SimRequest& request =
-        *live_.emplace(number, std::make_unique<SimRequest>(*this, work, number)).first->second;
+    live_.emplace(number, std::make_unique<SimRequest>(*this, work, number));
+    // One after the other: the gateway has one thread for it.
+    const double text_us = options_.fleet.engine.request_token_us * work.prompt_tokens;
+    texts_done_ = std::max(texts_done_, now) + from_microseconds(text_us);
+    if (texts_done_ <= now) return enter(number);
+    queue_.at(texts_done_, [this, number] { enter(number); });
+}
+
+void SimGateway::enter(std::uint64_t number) {
+    const auto at = live_.find(number);
+    if (at == live_.end()) return;
+    const Time now = queue_.now();
+    SimRequest& request = *at->second;
+    const SimWork& work = request.work();
     if (quarantine_.holds(work.chain->back(), now)) return request.refuse();
     const auto admitted = admission_.submit({.tenant = tenant_,
                                              .prompt_tokens = work.prompt_tokens,

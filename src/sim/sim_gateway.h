@@ -73,6 +73,7 @@ public:
     void count_token() { ++results_.timeline.at(queue_.now()).tokens; }
 
 private:
+    void enter(std::uint64_t number);
     void pump();
     void pump_later();
     void refuse_later(admission::Ticket ticket);
@@ -96,6 +97,7 @@ private:
     std::uint64_t last_number_ = 0;
     JobId last_job_ = 0;
     bool pump_posted_ = false;
+    Time texts_done_{};  ///< The prompts that have come are turned into tokens by then.
 };
 
 }  // namespace sluice::sim

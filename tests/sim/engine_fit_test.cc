@@ -19,7 +19,7 @@ std::vector<MeasuredRun> runs(const EngineParameters& parameters, double noise) 
     };
     for (const std::uint64_t prompt : {16, 64, 512, 2'048, 8'192}) {
         MeasuredRun run{.steps = (prompt + 511) / 512};
-        run.load.add_prefill(0, prompt);
+        run.load.add_prefill(0, prompt, parameters.near_tokens);
         add(run);
     }
     for (const std::uint64_t batch : {1, 4, 16, 64}) {
@@ -33,6 +33,7 @@ std::vector<MeasuredRun> runs(const EngineParameters& parameters, double noise) 
 constexpr EngineParameters kTruth{.step_us = 400,
                                   .prefill_row_us = 50,
                                   .prefill_attended_us = 0.01,
+                                  .prefill_far_us = 0.02,
                                   .decode_row_us = 120,
                                   .decode_attended_us = 0.05};
 
@@ -42,6 +43,7 @@ TEST(EngineFitTest, FindsTheCostsThatMadeTheTimes) {
     EXPECT_NEAR(found.step_us, kTruth.step_us, 1e-3);
     EXPECT_NEAR(found.prefill_row_us, kTruth.prefill_row_us, 1e-4);
     EXPECT_NEAR(found.prefill_attended_us, kTruth.prefill_attended_us, 1e-6);
+    EXPECT_NEAR(found.prefill_far_us, kTruth.prefill_far_us, 1e-6);
     EXPECT_NEAR(found.decode_row_us, kTruth.decode_row_us, 1e-4);
     EXPECT_NEAR(found.decode_attended_us, kTruth.decode_attended_us, 1e-6);
 }
@@ -60,6 +62,7 @@ TEST(EngineFitTest, NoCostIsNegative) {
     EngineParameters truth = kTruth;
     truth.decode_attended_us = 0.0;
     truth.prefill_attended_us = 0.0;
+    truth.prefill_far_us = 0.0;
     EngineParameters found;
     ASSERT_TRUE(fit_steps(runs(truth, 0.2), found).has_value());
     EXPECT_GE(found.prefill_attended_us, 0.0);

@@ -55,6 +55,13 @@ Results run(const SimulationOptions& options, const std::vector<SimWork>& work,
     return Simulation(options, work, faults).run();
 }
 
+std::vector<SimWork> at_once(const std::vector<std::uint32_t>& prompts) {
+    std::vector<trace::PlannedRequest> plan;
+    for (const std::uint32_t prompt : prompts)
+        plan.push_back({.input_tokens = prompt, .output_tokens = 1});
+    return make_workload(plan, {});
+}
+
 std::uint64_t count(const Results& results, const char* outcome) {
     const auto found = results.outcomes.find(outcome);
     return found == results.outcomes.end() ? 0 : found->second;
@@ -321,6 +328,17 @@ TEST(SimulationTest, ImagesAreEncodedFirst) {
     EXPECT_EQ(results.all.completed, 200u);
     EXPECT_EQ(simulation.gateway().fleet().engine(2).totals().encode_tokens, 100'000u);
     EXPECT_EQ(results.left_over, 0u);
+}
+
+TEST(SimulationTest, PromptsThatComeTogetherWaitForEachOthersTokens) {
+    SimulationOptions options = workers(1);
+    EngineParameters& engine = options.gateway.fleet.engine;
+    engine = {.step_us = 1, .prefill_row_us = 1e-6, .request_us = 0, .request_token_us = 1'000};
+    const Results results = run(options, at_once({100, 10, 50}));
+    // By arrival, not by length: 100 ms, 110, 160.
+    EXPECT_NEAR(*results.all.ttft_ms.quantile(0.3), 100.0, 2.0);
+    EXPECT_NEAR(*results.all.ttft_ms.quantile(0.6), 110.0, 2.0);
+    EXPECT_NEAR(*results.all.ttft_ms.quantile(1.0), 160.0, 2.0);
 }
 
 }  // namespace
