@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/limits.h"
+#include "kv/byte_codec.h"
 
 namespace sluice::kv {
 namespace {
@@ -18,62 +19,6 @@ constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kChecksumBytes = 16;
 /// The header without its component's text.
 constexpr std::size_t kFixedHeaderBytes = 3 * sizeof(Sha256Digest) + 4 + 1 + kChecksumBytes;
-
-class Writer {
-public:
-    explicit Writer(std::string& out) : out_(out) {}
-    void text(std::string_view text) { out_ += text; }
-    void digest(const Sha256Digest& digest) {
-        out_.append(reinterpret_cast<const char*>(digest.data()), digest.size());
-    }
-    template <class T>
-    void number(T value) {
-        for (std::size_t i = 0; i < sizeof(T); ++i)
-            out_ += static_cast<char>((value >> (8 * i)) & 0xFF);
-    }
-    void checksum(const Xxh128& sum) {
-        number(sum.low);
-        number(sum.high);
-    }
-
-private:
-    std::string& out_;
-};
-
-/// The caller has made sure that there is enough.
-class Reader {
-public:
-    explicit Reader(std::string_view bytes) : bytes_(bytes) {}
-    std::string_view text(std::size_t count) {
-        const std::string_view taken = bytes_.substr(0, count);
-        bytes_.remove_prefix(count);
-        return taken;
-    }
-    Sha256Digest digest() {
-        Sha256Digest digest{};
-        std::memcpy(digest.data(), text(digest.size()).data(), digest.size());
-        return digest;
-    }
-    template <class T>
-    T number() {
-        T value = 0;
-        const std::string_view raw = text(sizeof(T));
-        for (std::size_t i = 0; i < sizeof(T); ++i)
-            value |= static_cast<T>(static_cast<T>(static_cast<unsigned char>(raw[i])) << (8 * i));
-        return value;
-    }
-    Xxh128 checksum() {
-        const auto low = number<std::uint64_t>();
-        return {.low = low, .high = number<std::uint64_t>()};
-    }
-
-private:
-    std::string_view bytes_;
-};
-
-Xxh128 checksum_of(std::string_view bytes) {
-    return xxh3_128(std::as_bytes(std::span(bytes.data(), bytes.size())));
-}
 
 struct Sizes {
     std::size_t header = 0;
@@ -87,7 +32,7 @@ Result<Sizes> read_prefix(std::string_view bytes) {
     if (bytes.size() < kBlockPrefixBytes)
         return std::unexpected(
             Error::corrupt(fmt::format("{} bytes are too few for a block's value", bytes.size())));
-    Reader reader(bytes);
+    ByteReader reader(bytes);
     if (reader.text(kMagic.size()) != kMagic)
         return std::unexpected(Error::corrupt("this is no block's value"));
     if (const auto version = reader.number<std::uint32_t>(); version != kVersion)
@@ -114,7 +59,7 @@ std::string encode_block(const BlockHeader& header, std::size_t payload_bytes,
                       .payload = payload_bytes};
     std::string value;
     value.reserve(sizes.whole());
-    Writer writer(value);
+    ByteWriter writer(value);
     writer.text(kMagic);
     writer.number(kVersion);
     writer.number(static_cast<std::uint32_t>(sizes.header));
@@ -132,7 +77,7 @@ std::string encode_block(const BlockHeader& header, std::size_t payload_bytes,
         std::as_writable_bytes(std::span(value.data() + payload_at, payload_bytes));
     fill(payload);
     std::string sum;
-    Writer(sum).checksum(xxh3_128(payload));
+    ByteWriter(sum).checksum(xxh3_128(payload));
     value.replace(checksum_at, kChecksumBytes, sum);
     writer.checksum(checksum_of(value));
     return value;
@@ -151,7 +96,7 @@ Result<BlockHeader> read_block_header(std::string_view value) {
         return std::unexpected(Error::corrupt(fmt::format(
             "the block's value has {} bytes instead of {}", value.size(), sizes->whole())));
     BlockHeader header;
-    Reader reader(value.substr(kBlockPrefixBytes));
+    ByteReader reader(value.substr(kBlockPrefixBytes));
     header.key = reader.digest();
     header.parent = reader.digest();
     header.producer = reader.digest();
@@ -169,7 +114,7 @@ Result<BlockValue> decode_block(std::string_view value) {
     auto header = read_block_header(value);
     if (!header) return std::unexpected(header.error());
     const std::string_view covered = value.substr(0, value.size() - kChecksumBytes);
-    if (Reader(value.substr(covered.size())).checksum() != checksum_of(covered))
+    if (ByteReader(value.substr(covered.size())).checksum() != checksum_of(covered))
         return std::unexpected(Error::corrupt("the block's checksum is wrong"));
     BlockValue block{.header = std::move(*header), .payload = {}};
     const std::string_view payload =
