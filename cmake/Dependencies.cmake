@@ -11,6 +11,7 @@ find_package(simdjson REQUIRED)                             # a glance at long b
 find_package(prometheus-cpp CONFIG REQUIRED)               # metrics text format
 find_package(SQLite3 REQUIRED)                             # records
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)  # checksums of large data
+pkg_check_modules(URING REQUIRED IMPORTED_TARGET liburing)    # many reads from an SSD at a time
 pkg_check_modules(HWY REQUIRED IMPORTED_TARGET libhwy)        # SIMD with run-time target choice
 
 if(SLUICE_BUILD_TESTS)

@@ -1,0 +1,264 @@
+#include "kv/ssd_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+
+namespace sluice::kv {
+namespace {
+
+/// What is taken from the queue at a time: enough for long writes, little enough that syncs and
+/// erasures don't wait.
+constexpr std::size_t kBatchBytes = 4 * 1024 * 1024;
+constexpr std::size_t kBatchEntries = 256;
+constexpr std::chrono::milliseconds kFirstPause{100};
+constexpr std::chrono::milliseconds kLongestPause{30'000};
+constexpr std::chrono::seconds kSweepEvery{1};
+/// How long the end may take over writing what waits.
+constexpr std::chrono::seconds kEndIn{5};
+
+}  // namespace
+
+SsdWriter::SsdWriter(SsdState& state, const SsdDirectory& directory, const SsdOptions& options,
+                     const SsdFaults& faults, SsdSpace& space)
+    : state_(state),
+      directory_(directory),
+      options_(options),
+      appender_(state, directory,
+                {.segment_bytes = options.segment_bytes,
+                 .access = options.direct ? SsdAccess::kDirect : SsdAccess::kCached},
+                faults, space),
+      lives_(state, directory, faults),
+      reclaimer_(state, directory, options, appender_, lives_, space),
+      thread_([this] { work(); }) {}
+
+SsdWriter::~SsdWriter() {
+    {
+        const std::lock_guard lock(state_.mutex);
+        state_.stopping = true;
+    }
+    state_.work.notify_all();
+    thread_.join();
+}
+
+void SsdWriter::work() {
+    while (wait()) {
+        write_some();
+        run_erasures();
+        flush_lives();
+        run_syncs();
+        sweep();
+        tell_listener();
+    }
+    finish();
+}
+
+bool SsdWriter::wait() {
+    std::unique_lock lock(state_.mutex);
+    state_.work.wait_for(lock, kSweepEvery, [this] {
+        return state_.stopping || !state_.queue.empty() || !state_.syncs.empty() ||
+               !state_.erasures.empty() || !state_.events.empty() ||
+               (state_.index.dirty() && Clock::now() >= lives_paused_until_);
+    });
+    return !state_.stopping;
+}
+
+void SsdWriter::finish() {
+    const auto end = Clock::now() + kEndIn;
+    for (;;) {
+        {
+            const std::lock_guard lock(state_.mutex);
+            if (state_.queue.empty() || Clock::now() >= end) break;
+        }
+        write_some();
+    }
+    run_erasures();
+    appender_.seal_all();
+    if (auto synced = lives_.sync(); !synced)
+        log::warn("{}: lives: {}", directory_.path(), synced.error().to_string());
+    {
+        // What was too slow is lost.
+        const std::lock_guard lock(state_.mutex);
+        while (const auto put = state_.queue.pop()) state_.lose(put);
+    }
+    run_syncs();
+    tell_listener();
+}
+
+void SsdWriter::write_some() {
+    std::size_t bytes = 0;
+    bool written = false;
+    for (std::size_t count = 0; count < kBatchEntries && bytes < kBatchBytes; ++count) {
+        std::shared_ptr<SsdPut> put;
+        std::int64_t expires_ms = 0;
+        {
+            const std::lock_guard lock(state_.mutex);
+            put = state_.queue.pop();
+            if (put == nullptr) break;
+            if (put->taken_back) {
+                state_.queue.finish(put);
+                continue;
+            }
+            expires_ms = put->expires_ms;
+        }
+        bytes += put->value.bytes.size();
+        written |= write(put, expires_ms);
+    }
+    if (auto flushed = appender_.flush(); !flushed) {
+        failed(flushed.error());
+    } else if (written) {
+        pause_ = {};
+        gave_way_ = false;
+    }
+}
+
+bool SsdWriter::write(const std::shared_ptr<SsdPut>& put, std::int64_t expires_ms) {
+    const SsdItem item{.name = put->name,
+                       .value = put->value.bytes,
+                       .expires_ms = expires_ms,
+                       .retention = put->retention,
+                       .put = put,
+                       .from = 0,
+                       .slot = 0};
+    bool lost = Clock::now() < paused_until_;
+    if (!lost && appender_.needs_segment(item)) {
+        if (auto opened = open_segment(item.retention); !opened) {
+            failed(opened.error());
+            lost = true;
+        }
+    }
+    if (lost) {
+        const std::lock_guard lock(state_.mutex);
+        state_.lose(put);
+        return false;
+    }
+    auto appended = appender_.append(item);
+    if (!appended) failed(appended.error());
+    return appended.has_value();
+}
+
+Result<void> SsdWriter::open_segment(Retention retention) {
+    if (auto room = reclaimer_.make_room(); !room) return room;
+    auto opened = appender_.open_segment(retention);
+    // Somebody else fills the disk: keep to what is there. Once, because when it goes on, our giving
+    // way doesn't help.
+    if (!opened && opened.error().code() == ErrorCode::kExhausted && !gave_way_) {
+        gave_way_ = true;
+        reclaimer_.disk_is_full();
+        if (auto room = reclaimer_.make_room(); !room) return room;
+        opened = appender_.open_segment(retention);
+    }
+    if (opened) reclaimer_.segment_opened();
+    return opened;
+}
+
+void SsdWriter::failed(const Error& error) {
+    pause_ = std::clamp(2 * pause_, kFirstPause, kLongestPause);
+    paused_until_ = Clock::now() + pause_;
+    log::warn("{}: can't write, and won't for {} ms: {}", directory_.path(), pause_.count(),
+              error.to_string());
+}
+
+void SsdWriter::flush_lives() {
+    if (Clock::now() < lives_paused_until_) return;
+    if (auto flushed = lives_.flush(); !flushed) {
+        lives_paused_until_ = Clock::now() + kSweepEvery;
+        log::warn("{}: lives: {}", directory_.path(), flushed.error().to_string());
+    }
+}
+
+void SsdWriter::run_syncs() {
+    std::vector<SsdState::Sync> due;
+    bool lost = false;
+    {
+        const std::lock_guard lock(state_.mutex);
+        const auto later = std::partition(
+            state_.syncs.begin(), state_.syncs.end(),
+            [this](const SsdState::Sync& sync) { return sync.after > state_.queue.finished(); });
+        std::move(later, state_.syncs.end(), std::back_inserter(due));
+        state_.syncs.erase(later, state_.syncs.end());
+        if (due.empty()) return;
+        lost = std::exchange(failures_told_, state_.counts.write_failures) !=
+               state_.counts.write_failures;
+    }
+    Result<void> result = appender_.sync();
+    if (auto lives = lives_.sync(); !lives) result = lives;
+    if (lost && result) {
+        result = std::unexpected(
+            Error(ErrorCode::kIo, "some values could not be written", directory_.path()));
+    }
+    for (auto& sync : due) sync.done(result);
+}
+
+void SsdWriter::run_erasures() {
+    std::vector<SsdState::Erasure> erasures;
+    {
+        const std::lock_guard lock(state_.mutex);
+        erasures = std::exchange(state_.erasures, {});
+        for (auto& erasure : erasures)
+            erasure.erased = state_.queue.take_back_if(
+                [&](const SsdPut& put) { return erasure.which(put.name); });
+    }
+    for (auto& erasure : erasures) {
+        std::uint64_t number = 0;
+        while ((number = erase_from(number, erasure)) != 0) {
+        }
+        erasure.done(erasure.erased);
+    }
+}
+
+std::uint64_t SsdWriter::erase_from(std::uint64_t number, SsdState::Erasure& erasure) {
+    const std::lock_guard lock(state_.mutex);
+    SsdIndex::Segment* segment = state_.index.segment_after(number);
+    if (segment == nullptr) return 0;
+    for (std::uint32_t slot = 0; slot < segment->entries.size(); ++slot) {
+        const SsdIndex::Place place{.segment = segment, .slot = slot};
+        const std::string* name = place.entry().name;
+        if (name == nullptr || !erasure.which(*name)) continue;
+        ++erasure.erased;
+        state_.end(place, SsdChange::kErased);
+    }
+    return segment->header.number;
+}
+
+void SsdWriter::sweep() {
+    if (Clock::now() < next_sweep_) return;
+    next_sweep_ = Clock::now() + kSweepEvery;
+    const auto now =
+        std::chrono::duration_cast<std::chrono::milliseconds>(options_.clock().time_since_epoch())
+            .count();
+    std::size_t looked_at = 0;
+    std::vector<std::uint64_t> dead;
+    std::size_t left = 0;
+    do {
+        const std::lock_guard lock(state_.mutex);
+        left = state_.index.segments();
+        SsdIndex::Segment* segment = state_.index.segment_after(swept_);
+        if (segment == nullptr) {
+            swept_ = 0;
+            break;
+        }
+        swept_ = segment->header.number;
+        for (std::uint32_t slot = 0; slot < segment->entries.size(); ++slot) {
+            const SsdIndex::Place place{.segment = segment, .slot = slot};
+            if (place.entry().name == nullptr || place.entry().expires_ms > now) continue;
+            ++state_.counts.expired;
+            state_.end(place, SsdChange::kExpired);
+        }
+        looked_at += segment->entries.size() + 1;
+        if (segment->live == 0 && !segment->open) dead.push_back(swept_);
+    } while (left != 0 && looked_at < kSsdSegmentEntries);
+    for (const std::uint64_t number : dead) reclaimer_.remove_dead(number);
+}
+
+void SsdWriter::tell_listener() {
+    std::vector<SsdEvent> events;
+    {
+        const std::lock_guard lock(state_.mutex);
+        events = std::exchange(state_.events, {});
+    }
+    if (!events.empty()) options_.listener(events);
+}
+
+}  // namespace sluice::kv
