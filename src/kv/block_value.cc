@@ -89,14 +89,13 @@ Result<std::size_t> block_value_bytes(std::string_view prefix) {
     return sizes->whole();
 }
 
-Result<BlockHeader> read_block_header(std::string_view value) {
-    const auto sizes = read_prefix(value);
+Result<BlockHeader> read_block_start(std::string_view start) {
+    const auto sizes = read_prefix(start);
     if (!sizes) return std::unexpected(sizes.error());
-    if (value.size() != sizes->whole())
-        return std::unexpected(Error::corrupt(fmt::format(
-            "the block's value has {} bytes instead of {}", value.size(), sizes->whole())));
+    if (start.size() < kBlockPrefixBytes + sizes->header)
+        return std::unexpected(Error::corrupt("the block's value ends within its header"));
     BlockHeader header;
-    ByteReader reader(value.substr(kBlockPrefixBytes));
+    ByteReader reader(start.substr(kBlockPrefixBytes));
     header.key = reader.digest();
     header.parent = reader.digest();
     header.producer = reader.digest();
@@ -108,6 +107,15 @@ Result<BlockHeader> read_block_header(std::string_view value) {
     header.component = reader.text(name_bytes);
     header.payload_checksum = reader.checksum();
     return header;
+}
+
+Result<BlockHeader> read_block_header(std::string_view value) {
+    const auto sizes = read_prefix(value);
+    if (!sizes) return std::unexpected(sizes.error());
+    if (value.size() != sizes->whole())
+        return std::unexpected(Error::corrupt(fmt::format(
+            "the block's value has {} bytes instead of {}", value.size(), sizes->whole())));
+    return read_block_start(value);
 }
 
 Result<BlockValue> decode_block(std::string_view value) {

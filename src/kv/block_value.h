@@ -29,6 +29,8 @@ namespace sluice::kv {
 inline constexpr std::size_t kBlockPrefixBytes = 24;
 /// Longest name of a component.
 inline constexpr std::size_t kComponentBytes = 64;
+/// So many bytes hold any value's header.
+inline constexpr std::size_t kBlockStartBytes = 256;
 
 struct BlockHeader {
     BlockKey key{};
@@ -52,6 +54,10 @@ struct BlockValue {
 /// The length of the whole value that starts with `prefix`, of which kBlockPrefixBytes are there.
 /// `kUnsupported`: of another version; `kCorrupt`: no value, or longer than any may be.
 [[nodiscard]] Result<std::size_t> block_value_bytes(std::string_view prefix);
+
+/// The header of the value that starts with `start`, of which kBlockStartBytes are enough: as it says,
+/// nothing but its own length is checked.
+[[nodiscard]] Result<BlockHeader> read_block_start(std::string_view start);
 
 /// The header as it says: nothing but lengths is checked. For whoever keeps a value and doesn't read it.
 [[nodiscard]] Result<BlockHeader> read_block_header(std::string_view value);

@@ -11,6 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const std::string_view bytes(reinterpret_cast<const char*>(data), size);
     const auto whole = sluice::kv::block_value_bytes(bytes);
+    static_cast<void>(sluice::kv::read_block_start(bytes));
     const auto block = sluice::kv::decode_block(bytes);
     if (!block) return 0;
     SLUICE_ASSERT(whole.has_value() && *whole == size);

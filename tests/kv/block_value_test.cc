@@ -94,5 +94,16 @@ TEST(BlockValueTest, TheFormatIsPinned) {
               "2f647272e3265254b67ec2093b7905fa1f181278db543040a07a779cae985d2a");
 }
 
+TEST(BlockValueTest, TheFirstBytesAreEnoughForTheHeader) {
+    BlockHeader longest = header();
+    longest.component = std::string(kComponentBytes, 'c');
+    const std::string value = encoded(std::string(5000, 'y'), longest);
+    const auto start = read_block_start(std::string_view(value).substr(0, kBlockStartBytes));
+    ASSERT_TRUE(start.has_value()) << start.error().to_string();
+    EXPECT_EQ(*start, decode_block(value)->header);
+    for (std::size_t bytes = 0; bytes < 200; ++bytes)
+        EXPECT_FALSE(read_block_start(std::string_view(value).substr(0, bytes)).has_value());
+}
+
 }  // namespace
 }  // namespace sluice::kv
