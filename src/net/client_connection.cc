@@ -87,33 +87,16 @@ void ConnectionPool::shut() noexcept {
 
 void ConnectionPool::loop_ends() noexcept { shut(); }
 
-ClientConnection::ClientConnection(EventLoop::Impl& loop, std::string origin, std::string host,
-                                   std::shared_ptr<const TlsTrust> trust)
-    : TcpEndpoint(loop, Socket(loop.context)),
-      origin_(std::move(origin)),
-      host_(std::move(host)),
-      trust_(std::move(trust)) {}
+ClientConnection::ClientConnection(EventLoop::Impl& loop, Socket socket, std::string origin)
+    : TcpEndpoint(loop, std::move(socket)), origin_(std::move(origin)) {}
 
-void ClientConnection::connect(const Tcp::endpoint& endpoint, std::weak_ptr<ConnectionUser> user) {
-    user_ = std::move(user);
-    const auto self = std::static_pointer_cast<ClientConnection>(shared_from_this());
-    socket().async_connect(endpoint, [self](const SystemError& error) {
-        if (!self->is_open()) return;
-        const Turn turn(*self->loop());
-        self->contained([&] {
-            const auto call = self->user_.lock();
-            if (error || call == nullptr) self->drop();
-            if (call == nullptr) return;
-            if (error) return call->not_connected(error);
-            self->set_no_delay();
-            if (self->trust_ != nullptr) {
-                const int fd = self->socket().native_handle();
-                return self->secure(self->trust_->open(fd, self->host_));
-            }
-            self->watch_input();
-            call->connected();
-        });
-    });
+void ClientConnection::begin(const std::weak_ptr<ConnectionUser>& user, const std::string& host,
+                             const TlsTrust* trust) {
+    user_ = user;
+    set_no_delay();
+    if (trust != nullptr) return secure(trust->open(socket().native_handle(), host));
+    watch_input();
+    if (const auto call = user.lock()) call->connected();
 }
 
 void ClientConnection::on_secured() {

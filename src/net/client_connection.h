@@ -21,8 +21,6 @@ namespace sluice::net {
 class ConnectionUser {
 public:
     virtual void connected() = 0;
-    /// The connection is closed already.
-    virtual void not_connected(const SystemError& error) = 0;
     /// There is a connection, but no TLS that can be relied on. It is closed already.
     virtual void not_secured(const SystemError& error) = 0;
     virtual void input(std::string_view data) = 0;
@@ -72,11 +70,13 @@ private:
 
 class ClientConnection final : public TcpEndpoint {
 public:
-    /// `origin` names it in a pool. With `trust` it speaks TLS with `host`.
-    ClientConnection(EventLoop::Impl& loop, std::string origin, std::string host,
-                     std::shared_ptr<const TlsTrust> trust);
+    /// `socket` is connected; `origin` names the connection in a pool.
+    ClientConnection(EventLoop::Impl& loop, Socket socket, std::string origin);
 
-    void connect(const Tcp::endpoint& endpoint, std::weak_ptr<ConnectionUser> user);
+    /// Serves `user`, after a handshake with `host` where there is a `trust`. It hears of it at once
+    /// if there is none.
+    void begin(const std::weak_ptr<ConnectionUser>& user, const std::string& host,
+               const TlsTrust* trust);
     /// Takes an idle connection over.
     void serve(std::weak_ptr<ConnectionUser> user);
     /// The answer is complete: waits in `pool` for the next call.
@@ -103,8 +103,6 @@ private:
     void leave_pool();
 
     const std::string origin_;
-    const std::string host_;
-    const std::shared_ptr<const TlsTrust> trust_;
     bool output_broken_ = false;
     std::weak_ptr<ConnectionUser> user_;
     std::shared_ptr<ConnectionUser> owned_user_;

@@ -1,21 +1,18 @@
 #include "net/http_client.h"
 
 #include <algorithm>
-#include <boost/asio/ip/basic_resolver.hpp>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/net_limits.h"
-#include "net/ascii.h"
 #include "net/client_connection.h"
+#include "net/dialer.h"
 #include "net/http_head.h"
 #include "net/response_reader.h"
 #include "net/url.h"
 
 namespace sluice::net {
 namespace {
-
-using Resolver = asio::ip::basic_resolver<Tcp, Executor>;
 
 std::size_t body_bytes(const ClientRequest& request) {
     std::size_t bytes = request.body.size();
@@ -34,17 +31,6 @@ std::string request_head(const ClientRequest& request, const Url& url) {
                             request.method == "PATCH";
     if (has_length) out += "Content-Length: " + std::to_string(bytes) + "\r\n";
     return out += "\r\n";
-}
-
-std::vector<Tcp::endpoint> known_endpoints(const Url& url) {
-    if (equals_ignoring_case(url.host, "localhost")) {
-        return {{asio::ip::address_v4::loopback(), url.port},
-                {asio::ip::address_v6::loopback(), url.port}};
-    }
-    SystemError error;
-    const auto address = asio::ip::make_address(url.host, error);
-    if (error) return {};
-    return {{address, url.port}};
 }
 
 /// A running call. Owned by its handle; everything else refers to it weakly.
@@ -86,8 +72,7 @@ public:
     /// Nothing is called from now on.
     void cancel() noexcept {
         phase_ = Phase::kOver;
-        timer_.reset();
-        resolver_.reset();
+        if (const auto dialer = std::exchange(dialer_, nullptr)) dialer->cancel();
         if (const auto connection = std::exchange(connection_, nullptr)) connection->drop();
     }
 
@@ -119,56 +104,30 @@ private:
             if (!trust) return fail_later(trust.error());
             trust_ = *std::move(trust);
         }
-        start_connect_timer();
-        endpoints_ = known_endpoints(url_);
-        next_endpoint_ = 0;
-        if (!endpoints_.empty()) return connect_next();
-        resolver_.emplace(loop()->context.get_executor());
-        resolver_->async_resolve(
-            url_.host, std::to_string(url_.port), Resolver::numeric_service,
-            [weak = weak_from_this()](const SystemError& error, const auto& results) {
-                when_running(weak, [&](Call& self) { self.resolved(error, results); });
+        connect_by_ = Clock::now() + connect_time();
+        dialer_ = std::make_shared<Dialer>(
+            *loop(), Dialer::Target{.host = url_.host, .port = url_.port, .name = url_.authority},
+            request_.connect_time, [weak = weak_from_this()](Result<Socket> socket) {
+                if (const auto self = weak.lock()) self->dialed(std::move(socket));
             });
+        dialer_->start();
     }
 
-    /// Guards resolving and connecting, which may use several sockets.
-    void start_connect_timer() {
-        timer_.emplace(loop()->context);
-        timer_->expires_after(
-            std::min<std::chrono::milliseconds>(request_.connect_time, std::chrono::hours(24)));
-        timer_->async_wait([weak = weak_from_this()](const SystemError& error) {
-            if (error) return;
-            when_running(weak, [](Call& self) {
-                if (self.phase_ == Phase::kConnecting) self.deadline_passed();
-            });
-        });
+    [[nodiscard]] std::chrono::milliseconds connect_time() const {
+        return std::min<std::chrono::milliseconds>(request_.connect_time, std::chrono::hours(24));
     }
 
-    void resolved(const SystemError& error, const Resolver::results_type& results) {
-        if (error) {
-            return fail({ErrorCode::kUnavailable,
-                         "the host " + url_.host + " was not found: " + error.message()});
-        }
-        for (const auto& result : results) endpoints_.push_back(result.endpoint());
-        connect_next();
+    void dialed(Result<Socket> socket) {
+        dialer_ = nullptr;
+        if (!socket) return fail(socket.error());
+        connection_ = std::make_shared<ClientConnection>(*loop(), *std::move(socket), origin_);
+        // What is left of the time is the handshake's.
+        connection_->set_time(
+            std::chrono::ceil<std::chrono::milliseconds>(connect_by_ - Clock::now()));
+        connection_->begin(weak_from_this(), url_.host, trust_.get());
     }
 
-    void connect_next() {
-        connection_ = std::make_shared<ClientConnection>(*loop(), origin_, url_.host, trust_);
-        connection_->connect(endpoints_[next_endpoint_++], weak_from_this());
-    }
-
-    void connected() override {
-        timer_.reset();
-        send_request();
-    }
-
-    void not_connected(const SystemError& error) override {
-        connection_ = nullptr;
-        if (next_endpoint_ < endpoints_.size()) return connect_next();
-        fail({ErrorCode::kUnavailable,
-              "no connection to " + url_.authority + ": " + error.message()});
-    }
+    void connected() override { send_request(); }
 
     void not_secured(const SystemError& error) override {
         connection_ = nullptr;
@@ -282,10 +241,8 @@ private:
     std::shared_ptr<const TlsTrust> trust_;  ///< Null for plain http.
     std::shared_ptr<ClientConnection> connection_;
     std::optional<ResponseReader> reader_;
-    std::optional<Resolver> resolver_;
-    std::vector<Tcp::endpoint> endpoints_;
-    std::size_t next_endpoint_ = 0;
-    std::optional<SteadyTimer> timer_;
+    std::shared_ptr<Dialer> dialer_;
+    Clock::time_point connect_by_;
     Phase phase_ = Phase::kConnecting;
     bool idempotent_ = false;
     bool reused_ = false;
