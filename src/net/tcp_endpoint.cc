@@ -1,5 +1,8 @@
 #include "net/tcp_endpoint.h"
 
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <array>
 #include <span>
@@ -11,6 +14,9 @@ namespace {
 // How much one connection may read and write before others get their turn.
 constexpr int kReadsATurn = 4;
 constexpr std::size_t kGatheredPieces = 16;
+// A peer that is silent for a minute is asked, and missed after two.
+constexpr std::array<std::pair<int, int>, 3> kKeepAlive{
+    {{TCP_KEEPIDLE, 60}, {TCP_KEEPINTVL, 15}, {TCP_KEEPCNT, 4}}};
 
 bool would_block(const SystemError& error) {
     return error == asio::error::would_block || error == asio::error::try_again;
@@ -30,6 +36,14 @@ void TcpEndpoint::set_no_delay() {
     SystemError ignored;
     socket_->non_blocking(true, ignored);
     socket_->set_option(Tcp::no_delay(true), ignored);
+}
+
+void TcpEndpoint::keep_alive() {
+    SystemError ignored;
+    socket_->set_option(asio::socket_base::keep_alive(true), ignored);
+    const int fd = socket_->native_handle();
+    for (const auto& [option, value] : kKeepAlive)
+        setsockopt(fd, IPPROTO_TCP, option, &value, sizeof value);
 }
 
 void TcpEndpoint::secure(std::unique_ptr<TlsSession> session) {
@@ -73,29 +87,30 @@ void TcpEndpoint::readable(const SystemError& error) {
     });
 }
 
-TlsSession::Step TcpEndpoint::read_some(std::size_t room) {
-    std::vector<char>& scratch = loop()->scratch;
-    if (tls_) return tls_->read(scratch.data(), room);
+TlsSession::Step TcpEndpoint::read_some(std::span<char> place) {
+    if (tls_) return tls_->read(place.data(), place.size());
     TlsSession::Step step;
-    step.bytes = socket_->read_some(asio::buffer(scratch.data(), room), step.error);
+    step.bytes = socket_->read_some(asio::buffer(place.data(), place.size()), step.error);
     if (!would_block(step.error)) return step;
     return {.wait = TlsSession::Wait::kReadable};
 }
 
 void TcpEndpoint::read_available() {
     for (int round = 0; round < kReadsATurn && is_open(); ++round) {
-        const std::size_t room = std::min(input_room(), loop()->scratch.size());
-        if (room == 0) return;
-        const TlsSession::Step step = read_some(room);
+        std::span<char> place = input_place();
+        if (place.empty()) place = loop()->scratch;
+        place = place.first(std::min(input_room(), place.size()));
+        if (place.empty()) return;
+        const TlsSession::Step step = read_some(place);
         if (step.wait == TlsSession::Wait::kWritable) {
             read_waits_for_output_ = true;
             return watch_output();
         }
         if (step.wait == TlsSession::Wait::kReadable) return;
         if (step.error) return on_input_end(step.error);
-        on_input({loop()->scratch.data(), step.bytes});
+        on_input({place.data(), step.bytes});
         // A record of TLS may be short with more behind it; a plain socket that gave less is empty.
-        if (!tls_ && step.bytes < room) return;
+        if (!tls_ && step.bytes < place.size()) return;
     }
 }
 

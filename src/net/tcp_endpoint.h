@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -50,8 +51,12 @@ protected:
     virtual void on_not_secured(const SystemError& /*error*/) {}
     /// How many bytes may be read now; at 0 reading pauses until `watch_input` is called.
     [[nodiscard]] virtual std::size_t input_room() const = 0;
+    /// Where the next bytes are to be read to; if empty, to the loop's common buffer.
+    [[nodiscard]] virtual std::span<char> input_place() { return {}; }
 
     void set_no_delay();
+    /// So that a peer is missed that has gone without a word.
+    void keep_alive();
     /// Begins the handshake. What is added to `output` meanwhile leaves after it.
     void secure(std::unique_ptr<TlsSession> session);
     /// Reads when there is something. To be called again when `input_room` was 0 and is no more.
@@ -82,7 +87,7 @@ private:
     void end_of_pass() noexcept final;
     void readable(const SystemError& error);
     void read_available();
-    [[nodiscard]] TlsSession::Step read_some(std::size_t room);
+    [[nodiscard]] TlsSession::Step read_some(std::span<char> place);
     [[nodiscard]] TlsSession::Step write_some();
     void watch_output();
     void writable(const SystemError& error);
