@@ -3,17 +3,11 @@
 // Who hears of the names that come into a pool and go: for others, elsewhere, that want to know where
 // a prefix lies.
 
-#include "kv/block_key.h"
+#include "kv/named_block.h"
 
 namespace sluice::engine {
 
-/// The name of a block, and of what it follows.
-struct NamedBlock {
-    kv::BlockKey key{};
-    kv::BlockKey parent{};  ///< The root if it is a sequence's first.
-    bool first = false;
-    bool operator==(const NamedBlock&) const = default;
-};
+using kv::NamedBlock;
 
 /// Called inside steps: it must not block, and should not allocate. Calls never overlap.
 class BlockObserver {

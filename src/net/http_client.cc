@@ -5,6 +5,7 @@
 
 #include "base/assert.h"
 #include "base/net_limits.h"
+#include "net/ascii.h"
 #include "net/client_connection.h"
 #include "net/dialer.h"
 #include "net/http_head.h"

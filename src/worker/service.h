@@ -14,9 +14,8 @@
 #include "port/load_report.h"
 #include "port/server_info.h"
 #include "worker/generation.h"
-#include "worker/kv_event_feed.h"
-#include "worker/kv_event_log.h"
 #include "worker/kv_transfer.h"
+#include "worker/pool_events.h"
 #include "worker/step_watch.h"
 #include "worker/worker_metrics.h"
 
@@ -24,9 +23,12 @@ namespace sluice::worker {
 
 /// One engine of a worker, with a pool and a queue of its own.
 struct Rank {
-    std::unique_ptr<KvEventLog> events;  ///< Outlives the engine, which writes it.
+    explicit Rank(std::size_t events_kept) : events(events_kept) {}
+
+    kvnode::KvEventLog events;
+    PoolEvents pool_events{events};  ///< Outlives the engine, which calls it.
     std::unique_ptr<engine::Engine> engine;
-    std::unique_ptr<KvEventFeed> feed;
+    std::unique_ptr<kvnode::KvEventFeed> feed;
     std::size_t live = 0;  ///< Generations.
     StepWatch watch{kStallTime};
 

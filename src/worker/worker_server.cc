@@ -72,13 +72,13 @@ std::size_t events_kept(const engine::EngineOptions& options) {
 Result<std::unique_ptr<Rank>> make_rank(net::EventLoop& loop,
                                         const std::shared_ptr<const engine::Model>& model,
                                         engine::EngineOptions options) {
-    auto rank = std::make_unique<Rank>();
-    rank->events = std::make_unique<KvEventLog>(events_kept(options));
-    options.block_observer = rank->events.get();
+    auto rank = std::make_unique<Rank>(events_kept(options));
+    options.block_observer = &rank->pool_events;
     auto engine = engine::Engine::create(model, std::move(options));
     if (!engine) return std::unexpected(engine.error());
     rank->engine = std::move(*engine);
-    rank->feed = std::make_unique<KvEventFeed>(loop, *rank->engine, *rank->events);
+    rank->feed = std::make_unique<kvnode::KvEventFeed>(
+        loop, pool_snapshots(*rank->engine, rank->events), rank->events);
     return rank;
 }
 

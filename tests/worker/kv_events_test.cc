@@ -5,9 +5,9 @@
 #include <future>
 #include <set>
 
-#include "net/query.h"
+#include "kvnode/kv_event_query.h"
 #include "tests/worker/support.h"
-#include "worker/kv_event_feed.h"
+#include "worker/pool_events.h"
 
 namespace sluice::worker {
 namespace {
@@ -154,22 +154,21 @@ TEST(KvEventsTest, ALostDeletionHeals) {
 }
 
 TEST(KvEventsTest, ALongSnapshotComesInPagesWhileThePoolGoesOn) {
-    KvEventLog log(64);
+    kvnode::KvEventLog log(64);
+    PoolEvents events(log);
     auto engine =
-        engine::Engine::create(tiny_model(), {.pool_tokens = 4'096, .block_observer = &log});
+        engine::Engine::create(tiny_model(), {.pool_tokens = 4'096, .block_observer = &events});
     ASSERT_TRUE(engine.has_value());
     (*engine)->start();
-    std::unique_ptr<KvEventFeed> feed;
+    std::unique_ptr<kvnode::KvEventFeed> feed;
     net::testing::TestServer server([&](const std::shared_ptr<net::HttpExchange>& exchange) {
-        const auto fields = *net::parse_query(exchange->request().query);
-        port::KvEventQuery query;
-        if (fields.contains("epoch")) query.epoch = fields.at("epoch");
-        if (fields.contains("page")) query.page = std::stoull(fields.at("page"));
-        query.from = std::stoull(fields.at("from"));
-        feed->answer(query, exchange);
+        const auto query = kvnode::parse_kv_event_query(exchange->request().query);
+        feed->answer(*query, exchange);
     });
-    server.thread().call(
-        [&] { feed = std::make_unique<KvEventFeed>(server.thread().loop(), **engine, log, 5); });
+    server.thread().call([&] {
+        feed = std::make_unique<kvnode::KvEventFeed>(server.thread().loop(),
+                                                     pool_snapshots(**engine, log), log, 5);
+    });
     const auto generate = [&](std::uint32_t number, std::size_t prompt) {
         std::promise<void> over;
         engine::Request plain{.id = std::to_string(number),

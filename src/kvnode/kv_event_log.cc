@@ -1,4 +1,4 @@
-#include "worker/kv_event_log.h"
+#include "kvnode/kv_event_log.h"
 
 #include <algorithm>
 #include <array>
@@ -8,14 +8,15 @@
 #include "base/hash.h"
 #include "base/secure_random.h"
 
-namespace sluice::worker {
+namespace sluice::kvnode {
 
-void append_stored(std::vector<port::KvEvent>& events, const engine::NamedBlock& block) {
-    const bool goes_on = !block.first && !events.empty() &&
-                         events.back().type == port::KvEventType::kStored &&
-                         events.back().keys.back() == block.parent;
+void append_stored(std::vector<port::KvEvent>& events, const TieredBlock& stored) {
+    const kv::NamedBlock& block = stored.block;
+    const bool goes_on =
+        !block.first && !events.empty() && events.back().type == port::KvEventType::kStored &&
+        events.back().tier == stored.tier && events.back().keys.back() == block.parent;
     if (!goes_on) {
-        events.push_back({.type = port::KvEventType::kStored});
+        events.push_back({.type = port::KvEventType::kStored, .tier = std::string(stored.tier)});
         if (!block.first) events.back().parent = block.parent;
     }
     events.back().keys.push_back(block.key);
@@ -28,11 +29,12 @@ KvEventLog::KvEventLog(std::size_t capacity) : ring_(capacity) {
     epoch_ = to_hex(bytes);
 }
 
-void KvEventLog::stored(const engine::NamedBlock& block) {
-    add({.block = block, .is_stored = true});
+void KvEventLog::stored(const TieredBlock& block) {
+    SLUICE_ASSERT(!block.tier.empty());
+    add({.block = block.block, .tier = block.tier});
 }
 
-void KvEventLog::removed(const kv::BlockKey& key) { add({.block = {.key = key}}); }
+void KvEventLog::removed(const kv::BlockKey& key) { add({.block = {.key = key}, .tier = {}}); }
 
 void KvEventLog::add(const Record& record) {
     std::function<void()> work;
@@ -65,8 +67,8 @@ port::KvEventPage KvEventLog::since(std::uint64_t from, std::size_t most) const 
     port::KvEventPage page{.epoch = epoch_, .next = from};
     for (; page.next < next_ && page.next - from < most; ++page.next) {
         const Record& record = ring_[page.next % ring_.size()];
-        if (record.is_stored) {
-            append_stored(page.events, record.block);
+        if (!record.tier.empty()) {
+            append_stored(page.events, {.block = record.block, .tier = record.tier});
             continue;
         }
         if (page.events.empty() || page.events.back().type != port::KvEventType::kRemoved)
@@ -81,4 +83,4 @@ void KvEventLog::on_next(std::function<void()> work) {
     on_next_ = std::move(work);
 }
 
-}  // namespace sluice::worker
+}  // namespace sluice::kvnode

@@ -1,32 +1,40 @@
 #pragma once
 
-// The last names that came into an engine's pool and went, numbered from the engine's start. Bounded:
-// who is further behind than the log reaches starts from a snapshot.
+// The last names that came into the tiers of a worker or a node and went, numbered from its start.
+// Bounded: who is further behind than the log reaches starts from a snapshot.
 //
-// Threads: the engine's writes, the loop's reads. Nothing is allocated after the start but what
-// `since` returns.
+// Threads: any. Nothing is allocated after the start but what `since` returns.
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "engine/block_observer.h"
+#include "kv/named_block.h"
 #include "port/kv_events.h"
 
-namespace sluice::worker {
+namespace sluice::kvnode {
 
-class KvEventLog : public engine::BlockObserver {
+/// A block, and where it lies: "pool", "dram", "ssd". The text lives for ever.
+struct TieredBlock {
+    kv::NamedBlock block;
+    std::string_view tier;
+};
+
+class KvEventLog {
 public:
     /// Keeps the last `capacity` events.
     explicit KvEventLog(std::size_t capacity);
 
-    void stored(const engine::NamedBlock& block) override;
-    void removed(const kv::BlockKey& key) override;
+    /// One that was stored before lies in another tier now.
+    void stored(const TieredBlock& block);
+    /// It is in none of the tiers any more.
+    void removed(const kv::BlockKey& key);
 
-    /// Names this life of the pool; no other has the same.
+    /// Names this life of the tiers; no other has the same.
     [[nodiscard]] const std::string& epoch() const { return epoch_; }
     /// The number that the next event will have.
     [[nodiscard]] std::uint64_t next() const;
@@ -44,8 +52,8 @@ public:
 
 private:
     struct Record {
-        engine::NamedBlock block;
-        bool is_stored = false;
+        kv::NamedBlock block;
+        std::string_view tier;  ///< Empty: removed.
     };
     void add(const Record& record);
 
@@ -57,6 +65,6 @@ private:
 };
 
 /// Adds a name to the end of a list of events, to the last one if it goes on from there.
-void append_stored(std::vector<port::KvEvent>& events, const engine::NamedBlock& block);
+void append_stored(std::vector<port::KvEvent>& events, const TieredBlock& block);
 
-}  // namespace sluice::worker
+}  // namespace sluice::kvnode

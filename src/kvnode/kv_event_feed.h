@@ -1,28 +1,35 @@
 #pragma once
 
-// Answers GET /kv_events for one engine: events from the log at once or as soon as there are some,
+// Answers GET /kv_events: events from the log at once or as soon as there are some,
 // and a snapshot, page by page, for whoever is new or too far behind. One snapshot serves all readers
 // as long as the log reaches back to it.
 //
 // Everything on the loop's thread.
 
+#include <functional>
 #include <list>
 #include <memory>
 #include <vector>
 
 #include "base/limits.h"
-#include "engine/engine.h"
+#include "kvnode/kv_event_log.h"
 #include "net/event_loop.h"
 #include "net/http_server.h"
 #include "port/kv_events.h"
-#include "worker/kv_event_log.h"
 
-namespace sluice::worker {
+namespace sluice::kvnode {
 
 class KvEventFeed {
 public:
-    /// The engine tells the log what happens; both outlive this.
-    KvEventFeed(net::EventLoop& loop, engine::Engine& engine, KvEventLog& log,
+    struct Snapshot {
+        std::uint64_t next = 0;  ///< The first event that may not be in it.
+        std::vector<TieredBlock> blocks;
+    };
+    /// Makes a snapshot of what there is, and hands it over on any thread: later, or at once.
+    using Source = std::function<void(std::function<void(Snapshot)> done)>;
+
+    /// `log` outlives this, and so does what `source` looks at.
+    KvEventFeed(net::EventLoop& loop, Source source, KvEventLog& log,
                 std::size_t page_keys = limits::kKvEventsAnswered);
 
     void answer(const port::KvEventQuery& query, std::shared_ptr<net::HttpExchange> exchange);
@@ -31,10 +38,6 @@ public:
     void answer_all();
 
 private:
-    struct Snapshot {
-        std::uint64_t next = 0;  ///< The first event that is not in it.
-        std::vector<engine::NamedBlock> blocks;
-    };
     struct Waiter {
         std::shared_ptr<net::HttpExchange> exchange;
         std::uint64_t from = 0;
@@ -50,7 +53,7 @@ private:
     void listen();
 
     net::EventLoop& loop_;
-    engine::Engine& engine_;
+    Source source_;
     KvEventLog& log_;
     std::size_t page_keys_;  ///< Most names in one answer.
     std::shared_ptr<const Snapshot> snapshot_;
@@ -60,4 +63,4 @@ private:
     std::shared_ptr<Alive> alive_ = std::make_shared<Alive>();
 };
 
-}  // namespace sluice::worker
+}  // namespace sluice::kvnode

@@ -1,9 +1,9 @@
-#include "worker/kv_event_feed.h"
+#include "kvnode/kv_event_feed.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace sluice::worker {
+namespace sluice::kvnode {
 namespace {
 
 using std::chrono::milliseconds;
@@ -18,9 +18,9 @@ void respond(net::HttpExchange& exchange, const port::KvEventPage& page) {
 
 }  // namespace
 
-KvEventFeed::KvEventFeed(net::EventLoop& loop, engine::Engine& engine, KvEventLog& log,
+KvEventFeed::KvEventFeed(net::EventLoop& loop, Source source, KvEventLog& log,
                          std::size_t page_keys)
-    : loop_(loop), engine_(engine), log_(log), page_keys_(page_keys) {}
+    : loop_(loop), source_(std::move(source)), log_(log), page_keys_(page_keys) {}
 
 void KvEventFeed::answer(const port::KvEventQuery& query,
                          std::shared_ptr<net::HttpExchange> exchange) {
@@ -47,11 +47,9 @@ void KvEventFeed::answer_with_snapshot(std::shared_ptr<net::HttpExchange> exchan
     if (snapshot_ && log_.reaches(snapshot_->next) &&
         log_.next() - snapshot_->next < log_.room(snapshot_->next))
         return send(*exchange);
-    engine_.with_blocks([this, send, exchange = std::move(exchange), alive = std::weak_ptr(alive_),
-                         loop = &loop_, log = &log_](engine::BlockDesk& desk) {
-        auto snapshot = std::make_shared<Snapshot>();
-        snapshot->next = log->next();
-        snapshot->blocks = desk.named_blocks();
+    source_([this, send, exchange = std::move(exchange), alive = std::weak_ptr(alive_),
+             loop = &loop_](Snapshot made) {
+        auto snapshot = std::make_shared<const Snapshot>(std::move(made));
         loop->post([this, send, exchange, alive, snapshot] {
             if (alive.expired()) return;
             snapshot_ = snapshot;
@@ -109,4 +107,4 @@ void KvEventFeed::answer_all() {
     }
 }
 
-}  // namespace sluice::worker
+}  // namespace sluice::kvnode
