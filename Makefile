@@ -10,7 +10,7 @@ JOBS ?= $(shell nproc)
 export JOBS FUZZ_SECONDS
 
 # Folders whose code runs on several threads; `make check` runs their tests under tsan.
-THREADED := base net engine worker gateway app
+THREADED := base net kv engine worker gateway app
 # Folders whose results are bits; the debug build must give the same digests.
 EXACT := checkpoint tensor engine
 

@@ -138,7 +138,13 @@ void SsdAppender::seal_all() {
 Result<void> SsdAppender::give_up(Open& open, const Error& error) {
     const std::lock_guard lock(state_.mutex);
     for (const Staged& staged : open.staged) {
-        if (staged.put != nullptr) state_.lose(staged.put);
+        if (staged.put == nullptr) continue;
+        state_.lose(staged.put);
+        if (staged.record.offset == 0) continue;
+        // It may have reached the disk all the same: a later start must not take it for the truth.
+        SsdIndex::Segment* segment = state_.index.segment(open.writer->header().number);
+        state_.index.add(*segment, staged.record);
+        state_.index.kill({.segment = segment, .slot = staged.record.slot});
     }
     count_written(open);
     state_.index.segment(open.writer->header().number)->open = false;

@@ -42,7 +42,10 @@ public:
     }
     /// Changes a bit of what was read.
     void damage(std::span<std::byte> bytes) const {
-        if (flip_ && !bytes.empty()) bytes[bytes.size() / 3] ^= std::byte{0x10};
+        if (!flip_ || bytes.empty()) return;
+        // Another place each time, and the same ones in each run.
+        constexpr std::uint64_t kStride = 0x9E3779B97F4A7C15;
+        bytes[(reads_damaged_.fetch_add(1) + 1) * kStride % bytes.size()] ^= std::byte{0x10};
     }
     [[nodiscard]] std::chrono::milliseconds delay() const { return slow_; }
 
@@ -52,6 +55,7 @@ private:
     std::atomic<bool> full_ = false;
     std::atomic<bool> error_ = false;
     std::atomic<std::chrono::milliseconds> slow_{};
+    mutable std::atomic<std::uint64_t> reads_damaged_ = 0;
 };
 
 }  // namespace sluice::kv

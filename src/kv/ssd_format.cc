@@ -170,6 +170,8 @@ std::string encode_footer(std::span<const SsdRecord> records, std::uint64_t foot
     return bytes + last;
 }
 
+bool is_trailer(std::string_view sector) { return sector.starts_with(kFooterMagic); }
+
 Result<SsdTrailer> decode_trailer(std::string_view sector, std::uint64_t nonce,
                                   std::uint64_t file_bytes) {
     if (sector.size() != kSsdSectorBytes || !sector.starts_with(kFooterMagic) ||

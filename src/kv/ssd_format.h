@@ -105,6 +105,8 @@ struct SsdTrailer {
 /// Footer and last sector, to be written at `footer_offset`.
 [[nodiscard]] std::string encode_footer(std::span<const SsdRecord> records,
                                         std::uint64_t footer_offset, std::uint64_t nonce);
+/// Whether a segment's last sector was meant to be one, in whatever state it is.
+[[nodiscard]] bool is_trailer(std::string_view sector);
 /// Of a segment of `file_bytes`. `kCorrupt`: not one, or not of this segment.
 [[nodiscard]] Result<SsdTrailer> decode_trailer(std::string_view sector, std::uint64_t nonce,
                                                 std::uint64_t file_bytes);

@@ -8,8 +8,8 @@
 namespace sluice::kv {
 namespace {
 
-/// So many of the oldest segments, and at least a quarter of all, are considered as victims.
-constexpr std::size_t kCandidates = 8;
+/// Slots that one step of a walk looks at: others wait meanwhile.
+constexpr std::size_t kStep = 4096;
 
 }  // namespace
 
@@ -32,6 +32,7 @@ void SsdIndex::add(Segment& segment, const SsdRecord& record) {
     entry.sequence = record.sequence;
     entry.expires_ms = record.expires_ms;
     const Place place{.segment = &segment, .slot = record.slot};
+    segment.bytes += ssd_entry_bytes(record.name.size(), record.value_bytes);
 
     auto known = by_name_.find(record.name);
     if (known != by_name_.end()) {
@@ -83,9 +84,30 @@ SsdIndex::Segment* SsdIndex::segment(std::uint64_t number) {
     return found == segments_.end() ? nullptr : found->second.get();
 }
 
-SsdIndex::Segment* SsdIndex::segment_after(std::uint64_t number) {
-    const auto found = segments_.upper_bound(number);
-    return found == segments_.end() ? nullptr : found->second.get();
+bool SsdIndex::walk(Cursor& cursor, std::vector<Place>& places) {
+    places.clear();
+    for (std::size_t looked_at = 0; looked_at < kStep;) {
+        const auto found = segments_.lower_bound(cursor.number);
+        if (found == segments_.end()) return false;
+        Segment& segment = *found->second;
+        if (segment.header.number != cursor.number) cursor = {.number = segment.header.number};
+        for (; cursor.slot < segment.entries.size() && looked_at < kStep; ++cursor.slot) {
+            ++looked_at;
+            const Place place{.segment = &segment, .slot = cursor.slot};
+            if (place.entry().name != nullptr) places.push_back(place);
+        }
+        if (cursor.slot < segment.entries.size()) break;
+        cursor = {.number = cursor.number + 1};
+        ++looked_at;
+    }
+    return true;
+}
+
+std::vector<std::uint64_t> SsdIndex::dead_segments() const {
+    std::vector<std::uint64_t> numbers;
+    for (const auto& [number, segment] : segments_)
+        if (segment->live == 0 && !segment->open) numbers.push_back(number);
+    return numbers;
 }
 
 void SsdIndex::set_used(const Place& place) {
@@ -100,6 +122,7 @@ void SsdIndex::set_expiry(const Place& place, std::int64_t expires_ms) {
 
 void SsdIndex::kill(const Place& place) {
     Entry& entry = place.entry();
+    if (entry.name == nullptr) return;
     const std::uint64_t bytes = place.bytes();
     place.segment->live -= 1;
     place.segment->live_bytes -= bytes;
@@ -118,13 +141,19 @@ void SsdIndex::mark_dirty(const Place& place) {
 }
 
 SsdIndex::Segment* SsdIndex::victim() {
-    const std::size_t considered = std::max(kCandidates, segments_.size() / 4);
     Segment* best = nullptr;
-    std::size_t seen = 0;
+    double best_gain = -1;
+    const std::uint64_t newest = segments_.empty() ? 0 : segments_.rbegin()->first;
     for (const auto& [number, segment] : segments_) {
         if (segment->open) continue;
-        if (best == nullptr || segment->used_bytes < best->used_bytes) best = segment.get();
-        if (best->live == 0 || ++seen == considered) break;
+        if (segment->live == 0) return segment.get();
+        // Cost and benefit as in log-structured file systems (Rosenblum and Ousterhout, 1991).
+        const double used = static_cast<double>(segment->used_bytes) /
+                            static_cast<double>(std::max<std::uint64_t>(segment->bytes, 1));
+        const double gain = (1 - used) / (1 + used) * static_cast<double>(newest - number);
+        if (gain <= best_gain) continue;
+        best_gain = gain;
+        best = segment.get();
     }
     return best;
 }

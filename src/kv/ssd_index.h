@@ -38,6 +38,7 @@ public:
         SsdSegmentHeader header;
         std::shared_ptr<SsdFile> file;
         std::vector<Entry> entries;  ///< By slot.
+        std::uint64_t bytes = 0;     ///< Of all entries, dead ones included.
         std::uint64_t live_bytes = 0;
         std::uint64_t used_bytes = 0;
         std::size_t live = 0;
@@ -63,6 +64,12 @@ public:
         std::vector<SsdLife> lives;
     };
 
+    /// Where a walk over all entries is. Between its steps the index may change.
+    struct Cursor {
+        std::uint64_t number = 0;  ///< Of the segment; those that come after are yet to be seen.
+        std::uint32_t slot = 0;    ///< And in this one, those from here on.
+    };
+
     Segment& add_segment(const SsdSegmentHeader& header, std::shared_ptr<SsdFile> file);
     /// Replaces the entry of that name, unless that one's sequence is higher: then this one is dead.
     void add(Segment& segment, const SsdRecord& record);
@@ -73,15 +80,18 @@ public:
     /// If its segment is still there; the entry may be dead.
     [[nodiscard]] std::optional<Place> at(std::uint64_t number, std::uint32_t slot);
     [[nodiscard]] Segment* segment(std::uint64_t number);
-    /// The first after `number`; null if there is none.
-    [[nodiscard]] Segment* segment_after(std::uint64_t number);
+    /// Live entries from the cursor on, out of a bounded number of slots. False: all were seen.
+    [[nodiscard]] bool walk(Cursor& cursor, std::vector<Place>& places);
+    /// Segments without a live entry that nothing is written to.
+    [[nodiscard]] std::vector<std::uint64_t> dead_segments() const;
 
     void set_used(const Place& place);
     void set_expiry(const Place& place, std::int64_t expires_ms);
+    /// Nothing happens to what is dead.
     void kill(const Place& place);
 
-    /// The segment that is reclaimed with the least loss: of the older ones, which had their chance to
-    /// be used, the one with the fewest bytes that were. Null if none can be.
+    /// The segment whose reclaim gains the most for what it costs: little of it was used, and it had
+    /// its chance for long. Null if none can be reclaimed.
     [[nodiscard]] Segment* victim();
     [[nodiscard]] std::vector<DirtyLives> take_dirty();
     [[nodiscard]] bool dirty() const { return dirty_ != 0; }

@@ -9,7 +9,7 @@ namespace sluice::kv {
 namespace {
 
 /// Files and what memory each takes; reached only by restarting again and again.
-constexpr std::size_t kSegmentsMax = 4096;
+constexpr std::size_t kSegmentsMax = 2048;
 /// A bound that a full disk has set grows by this share of a segment with each one opened.
 constexpr std::uint64_t kGrowth = 8;
 
@@ -34,6 +34,11 @@ Result<void> SsdReclaimer::make_room() {
         }
     }
     return {};
+}
+
+void SsdReclaimer::shrink() {
+    while (space_.used() > bytes_max_ && reclaim_one()) {
+    }
 }
 
 void SsdReclaimer::disk_is_full() {

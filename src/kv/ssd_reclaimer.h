@@ -33,6 +33,8 @@ public:
 
     /// Reclaims until one more segment may be opened. Error `kExhausted`: nothing is left to reclaim.
     [[nodiscard]] Result<void> make_room();
+    /// As at a start with a lower limit: reclaims until the files are below it.
+    void shrink();
     /// The disk has no more than we take now. Each segment that can be opened all the same lets the
     /// bound grow again.
     void disk_is_full();

@@ -40,12 +40,13 @@ Result<std::optional<SsdFoundSegment>> SsdRecovery::recover(std::uint64_t number
     segment.file = *file;
     if (auto header = find_header(segment, number); !header)
         return std::unexpected(header.error().within((*file)->path()));
-    const auto has_footer = read_footer(segment, *size);
-    if (!has_footer) return std::unexpected(has_footer.error());
-    if (!*has_footer) {
+    const auto footer = read_footer(segment, *size);
+    if (!footer) return std::unexpected(footer.error());
+    if (*footer != Footer::kRead) {
         if (auto searched = search(segment, *size); !searched)
             return std::unexpected(searched.error());
     }
+    if (*footer == Footer::kNone) cut_tail(segment);
     auto lives = read_lives(directory_.lives_path(number), segment.header.nonce, faults_);
     if (!lives) return std::unexpected(lives.error());
     segment.lives = std::move(*lives);
@@ -67,18 +68,21 @@ Result<void> SsdRecovery::find_header(SsdFoundSegment& segment, std::uint64_t nu
     return {};
 }
 
-Result<bool> SsdRecovery::read_footer(SsdFoundSegment& segment, std::uint64_t bytes) const {
-    if (bytes % kSsdSectorBytes != 0 || bytes < 2 * kSsdSectorBytes) return false;
+Result<SsdRecovery::Footer> SsdRecovery::read_footer(SsdFoundSegment& segment,
+                                                     std::uint64_t bytes) const {
+    if (bytes % kSsdSectorBytes != 0 || bytes < 2 * kSsdSectorBytes) return Footer::kNone;
     const auto last = read(segment, bytes - kSsdSectorBytes, kSsdSectorBytes);
     if (!last) return std::unexpected(last.error());
     const auto trailer = decode_trailer(text(*last, kSsdSectorBytes), segment.header.nonce, bytes);
-    if (!trailer) return false;
+    if (!trailer) {
+        return is_trailer(text(*last, kSsdSectorBytes)) ? Footer::kDamaged : Footer::kNone;
+    }
     const auto footer = read(segment, trailer->footer_offset, trailer->footer_bytes);
     if (!footer) return std::unexpected(footer.error());
     auto records = decode_footer(text(*footer, trailer->footer_bytes), *trailer);
-    if (!records) return false;
+    if (!records) return Footer::kDamaged;
     segment.records = std::move(*records);
-    return true;
+    return Footer::kRead;
 }
 
 Result<void> SsdRecovery::search(SsdFoundSegment& segment, std::uint64_t bytes) const {
@@ -97,11 +101,14 @@ Result<void> SsdRecovery::search(SsdFoundSegment& segment, std::uint64_t bytes) 
             offset += kSsdSectorBytes;
         }
     }
+    return {};
+}
+
+void SsdRecovery::cut_tail(SsdFoundSegment& segment) const {
     if (auto sealed = seal_torn_segment(*segment.file, segment.header, segment.records); !sealed) {
         log::warn("{}: gets no footer and will be searched again: {}", segment.file->path(),
                   sealed.error().to_string());
     }
-    return {};
 }
 
 Result<std::optional<SsdRecord>> SsdRecovery::entry_at(SsdFoundSegment& segment,

@@ -31,14 +31,16 @@ public:
                 SsdSpace& space);
 
     /// Nothing: a file that was only just begun, and is removed. A torn segment gets a footer behind
-    /// its last whole entry. Errors: `kCorrupt`, `kUnsupported`: no segment of ours, left as it is;
+    /// its last whole entry; one whose footer is damaged stays as it is. Errors: `kCorrupt`, `kUnsupported`: no segment of ours, left as it is;
     /// `kIo`: can't be read.
     [[nodiscard]] Result<std::optional<SsdFoundSegment>> recover(std::uint64_t number) const;
 
 private:
     [[nodiscard]] Result<void> find_header(SsdFoundSegment& segment, std::uint64_t number) const;
-    /// False: there is no whole footer.
-    [[nodiscard]] Result<bool> read_footer(SsdFoundSegment& segment, std::uint64_t bytes) const;
+    enum class Footer { kRead, kDamaged, kNone };
+
+    [[nodiscard]] Result<Footer> read_footer(SsdFoundSegment& segment, std::uint64_t bytes) const;
+    void cut_tail(SsdFoundSegment& segment) const;
     [[nodiscard]] Result<void> search(SsdFoundSegment& segment, std::uint64_t bytes) const;
     /// The entry at `offset`, if there is a whole one.
     [[nodiscard]] Result<std::optional<SsdRecord>> entry_at(SsdFoundSegment& segment,

@@ -1,6 +1,7 @@
 #include "kv/ssd_tier.h"
 
 #include <algorithm>
+#include <bit>
 #include <filesystem>
 #include <utility>
 
@@ -108,6 +109,7 @@ Result<std::unique_ptr<SsdTier>> SsdTier::open(SsdOptions options) {
 Result<void> SsdTier::recover() {
     const auto numbers = directory_.segments();
     if (!numbers) return std::unexpected(numbers.error());
+    other_files_.push_back(space_.claim(kSsdSectorBytes));  // The folder's own file.
     const SsdRecovery recovery(
         directory_, options_.direct ? SsdAccess::kDirect : SsdAccess::kCached, faults_, space_);
     for (const std::uint64_t number : *numbers) {
@@ -120,19 +122,22 @@ Result<void> SsdTier::recover() {
         log::warn("SSD tier: a segment is ignored and stays as it is: {}",
                   found.error().to_string());
         ++state_.counts.ignored_segments;
-        ignored_.push_back(space_.claim(file_bytes(directory_.segment_path(number))));
+        other_files_.push_back(space_.claim(file_bytes(directory_.segment_path(number))));
     }
+    drop_expired();
+    return {};
+}
+
+void SsdTier::drop_expired() {
     // What was erased stood there until now, so that nothing older came back under its name.
     const std::int64_t now = to_ms(options_.clock());
-    for (auto* segment = state_.index.segment_after(0); segment != nullptr;
-         segment = state_.index.segment_after(segment->header.number)) {
-        for (std::uint32_t slot = 0; slot < segment->entries.size(); ++slot) {
-            const SsdIndex::Place place{.segment = segment, .slot = slot};
-            if (place.entry().name != nullptr && place.entry().expires_ms <= now)
-                state_.index.kill(place);
-        }
+    SsdIndex::Cursor cursor;
+    std::vector<SsdIndex::Place> places;
+    for (bool more = true; more;) {
+        more = state_.index.walk(cursor, places);
+        for (const SsdIndex::Place& place : places)
+            if (place.entry().expires_ms <= now) state_.index.kill(place);
     }
-    return {};
 }
 
 void SsdTier::take(SsdFoundSegment found) {
@@ -224,12 +229,17 @@ void SsdTier::read(const SsdIndex::Place& place, std::string_view name, GetCallb
 
 void SsdTier::quarantine(std::uint64_t number, std::uint32_t slot, const Error& why) {
     if (why.code() == ErrorCode::kUnavailable) return;
-    log::warn("SSD tier {}: an entry is given up: {}", options_.dir, why.to_string());
     const std::lock_guard lock(state_.mutex);
     const auto place = state_.index.at(number, slot);
     if (!place || place->entry().name == nullptr) return;
     ++(why.code() == ErrorCode::kCorrupt ? state_.counts.corrupt : state_.counts.read_errors);
     state_.end(*place, SsdChange::kDamaged);
+    // A dying disk fails by the thousand: its log stays short.
+    const std::uint64_t count = state_.counts.corrupt + state_.counts.read_errors;
+    if (std::has_single_bit(count)) {
+        log::warn("SSD tier {}: {} entries were given up so far, the last because it {}",
+                  options_.dir, count, why.to_string());
+    }
 }
 
 bool SsdTier::put(std::string name, SharedBytes value, std::optional<Time> expires,
@@ -316,21 +326,16 @@ void SsdTier::for_each(const std::function<void(const Entry&)>& visit) const {
         const std::lock_guard lock(state_.mutex);
         state_.queue.for_each([&](const SsdPut& put) { entries.push_back(entry_of(put)); });
     }
-    std::uint64_t number = 0;
-    for (;;) {
+    SsdIndex::Cursor cursor;
+    std::vector<SsdIndex::Place> places;
+    for (bool more = true; more;) {
         for (const Entry& entry : std::exchange(entries, {})) visit(entry);
         const std::lock_guard lock(state_.mutex);
-        const SsdIndex::Segment* segment = state_.index.segment_after(number);
-        if (segment == nullptr) return;
-        number = segment->header.number;
-        for (const SsdIndex::Entry& entry : segment->entries) {
-            if (entry.name == nullptr || state_.queue.find(*entry.name) != nullptr) continue;
-            entries.push_back({.name = *entry.name,
-                               .value_bytes = entry.value_bytes,
-                               .expires = to_time(entry.expires_ms),
-                               .retention = segment->header.retention});
-        }
+        more = state_.index.walk(cursor, places);
+        for (const SsdIndex::Place& place : places)
+            if (!state_.queue.find(*place.entry().name)) entries.push_back(entry_of(place));
     }
+    for (const Entry& entry : entries) visit(entry);
 }
 
 SsdStats SsdTier::stats() const {

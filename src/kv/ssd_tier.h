@@ -91,6 +91,7 @@ private:
     SsdTier(SsdOptions options, SsdDirectory directory);
     [[nodiscard]] Result<void> recover();
     void take(SsdFoundSegment found);
+    void drop_expired();
     void start();
     void read(const SsdIndex::Place& place, std::string_view name, GetCallback callback);
     void quarantine(std::uint64_t number, std::uint32_t slot, const Error& why);
@@ -101,7 +102,7 @@ private:
     SsdSpace space_;
     mutable SsdState state_;
     std::shared_ptr<SsdBuffers> buffers_;
-    std::vector<SsdSpace::Claim> ignored_;  ///< Files that are no segments of ours take room, too.
+    std::vector<SsdSpace::Claim> other_files_;  ///< They take room, too.
     std::unique_ptr<SsdReader> reader_;
     std::unique_ptr<SsdWriter> writer_;  ///< Ends first, while reads can still let go of files.
 };

@@ -15,6 +15,7 @@ constexpr std::size_t kBatchEntries = 256;
 constexpr std::chrono::milliseconds kFirstPause{100};
 constexpr std::chrono::milliseconds kLongestPause{30'000};
 constexpr std::chrono::seconds kSweepEvery{1};
+constexpr std::size_t kSweepSteps = 64;
 /// How long the end may take over writing what waits.
 constexpr std::chrono::seconds kEndIn{5};
 
@@ -43,6 +44,7 @@ SsdWriter::~SsdWriter() {
 }
 
 void SsdWriter::work() {
+    reclaimer_.shrink();
     while (wait()) {
         write_some();
         run_erasures();
@@ -201,55 +203,54 @@ void SsdWriter::run_erasures() {
                 [&](const SsdPut& put) { return erasure.which(put.name); });
     }
     for (auto& erasure : erasures) {
-        std::uint64_t number = 0;
-        while ((number = erase_from(number, erasure)) != 0) {
+        SsdIndex::Cursor cursor;
+        while (erase_some(cursor, erasure)) {
         }
         erasure.done(erasure.erased);
     }
 }
 
-std::uint64_t SsdWriter::erase_from(std::uint64_t number, SsdState::Erasure& erasure) {
+bool SsdWriter::erase_some(SsdIndex::Cursor& cursor, SsdState::Erasure& erasure) {
+    std::vector<SsdIndex::Place> places;
     const std::lock_guard lock(state_.mutex);
-    SsdIndex::Segment* segment = state_.index.segment_after(number);
-    if (segment == nullptr) return 0;
-    for (std::uint32_t slot = 0; slot < segment->entries.size(); ++slot) {
-        const SsdIndex::Place place{.segment = segment, .slot = slot};
-        const std::string* name = place.entry().name;
-        if (name == nullptr || !erasure.which(*name)) continue;
+    const bool more = state_.index.walk(cursor, places);
+    for (const SsdIndex::Place& place : places) {
+        if (!erasure.which(*place.entry().name)) continue;
         ++erasure.erased;
         state_.end(place, SsdChange::kErased);
     }
-    return segment->header.number;
+    return more;
 }
 
 void SsdWriter::sweep() {
     if (Clock::now() < next_sweep_) return;
     next_sweep_ = Clock::now() + kSweepEvery;
+    for (std::size_t step = 0; step < kSweepSteps; ++step) {
+        if (sweep_some()) continue;
+        swept_ = {};
+        break;
+    }
+    std::vector<std::uint64_t> dead;
+    {
+        const std::lock_guard lock(state_.mutex);
+        dead = state_.index.dead_segments();
+    }
+    for (const std::uint64_t number : dead) reclaimer_.remove_dead(number);
+}
+
+bool SsdWriter::sweep_some() {
     const auto now =
         std::chrono::duration_cast<std::chrono::milliseconds>(options_.clock().time_since_epoch())
             .count();
-    std::size_t looked_at = 0;
-    std::vector<std::uint64_t> dead;
-    std::size_t left = 0;
-    do {
-        const std::lock_guard lock(state_.mutex);
-        left = state_.index.segments();
-        SsdIndex::Segment* segment = state_.index.segment_after(swept_);
-        if (segment == nullptr) {
-            swept_ = 0;
-            break;
-        }
-        swept_ = segment->header.number;
-        for (std::uint32_t slot = 0; slot < segment->entries.size(); ++slot) {
-            const SsdIndex::Place place{.segment = segment, .slot = slot};
-            if (place.entry().name == nullptr || place.entry().expires_ms > now) continue;
-            ++state_.counts.expired;
-            state_.end(place, SsdChange::kExpired);
-        }
-        looked_at += segment->entries.size() + 1;
-        if (segment->live == 0 && !segment->open) dead.push_back(swept_);
-    } while (left != 0 && looked_at < kSsdSegmentEntries);
-    for (const std::uint64_t number : dead) reclaimer_.remove_dead(number);
+    std::vector<SsdIndex::Place> places;
+    const std::lock_guard lock(state_.mutex);
+    const bool more = state_.index.walk(swept_, places);
+    for (const SsdIndex::Place& place : places) {
+        if (place.entry().expires_ms > now) continue;
+        ++state_.counts.expired;
+        state_.end(place, SsdChange::kExpired);
+    }
+    return more;
 }
 
 void SsdWriter::tell_listener() {

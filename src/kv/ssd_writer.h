@@ -37,8 +37,10 @@ private:
     void flush_lives();
     void run_syncs();
     void run_erasures();
-    [[nodiscard]] std::uint64_t erase_from(std::uint64_t number, SsdState::Erasure& erasure);
+    /// False: all were seen.
+    [[nodiscard]] bool erase_some(SsdIndex::Cursor& cursor, SsdState::Erasure& erasure);
     void sweep();
+    [[nodiscard]] bool sweep_some();
     void tell_listener();
 
     SsdState& state_;
@@ -48,7 +50,7 @@ private:
     SsdLifeKeeper lives_;
     SsdReclaimer reclaimer_;
     std::uint64_t failures_told_ = 0;  ///< Write failures that a sync has reported.
-    std::uint64_t swept_ = 0;          ///< The segment that was looked at last.
+    SsdIndex::Cursor swept_;           ///< What has expired was removed up to here.
     Clock::time_point next_sweep_{};
     Clock::time_point lives_paused_until_{};
     Clock::time_point paused_until_{};  ///< After a failure nothing is written for a while.

@@ -4,6 +4,8 @@
 // that wait for their callback.
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <cstdint>
@@ -19,9 +21,13 @@
 
 namespace sluice::kv {
 
+/// Where a test's files are: on disk, or in memory if there is a place for it with room enough. The
+/// second is for tests that write much and care for the process's end, not for the disk.
+enum class Place { kDisk, kMemory };
+
 class SsdFolder {
 public:
-    SsdFolder() : path_(testing::TempDir() + "sluice-ssd-XXXXXX") {
+    explicit SsdFolder(Place place) : path_(parent(place) + "sluice-ssd-XXXXXX") {
         EXPECT_NE(::mkdtemp(path_.data()), nullptr);
     }
     ~SsdFolder() {
@@ -45,6 +51,14 @@ public:
     }
 
 private:
+    static std::string parent(Place place) {
+        constexpr std::uintmax_t kRoom = std::uintmax_t{2} << 30;
+        std::error_code error;
+        const auto memory = std::filesystem::space("/dev/shm", error);
+        const bool there = !error && memory.available >= kRoom && ::access("/dev/shm", W_OK) == 0;
+        return place == Place::kMemory && there ? "/dev/shm/" : testing::TempDir();
+    }
+
     std::string path_;
 };
 
@@ -67,6 +81,8 @@ inline std::chrono::system_clock::time_point at_seconds(std::int64_t seconds) {
 class SsdTierTest : public testing::Test {
 protected:
     static constexpr std::int64_t kStart = 1'800'000'000;
+
+    explicit SsdTierTest(Place place = Place::kDisk) : folder_(place) {}
 
     [[nodiscard]] SsdOptions options() {
         SsdOptions options;

@@ -66,6 +66,19 @@ TEST_F(SsdTierTest, TheLastPutOfANameCounts) {
     EXPECT_EQ(tier_->stats().entries, 1U);
 }
 
+TEST_F(SsdTierTest, ANameMayChangeItsClass) {
+    open();
+    for (int i = 0; i < 300; ++i) {
+        const auto retention = static_cast<Retention>((2 * i + 2) % 3);
+        ASSERT_TRUE(put("name", std::to_string(i), {}, retention));
+    }
+    ASSERT_TRUE(sync());
+    EXPECT_EQ(get("name"), "299");
+    open();
+    EXPECT_EQ(get("name"), "299");
+    EXPECT_EQ(tier_->entry("name", now())->retention, static_cast<Retention>(600 % 3));
+}
+
 TEST_F(SsdTierTest, WhatIsErasedStaysErasedAfterARestart) {
     open();
     ASSERT_TRUE(put("a", "1"));

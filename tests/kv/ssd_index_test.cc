@@ -1,0 +1,137 @@
+#include "kv/ssd_index.h"
+
+#include <gmock/gmock.h>
+
+#include <random>
+
+namespace sluice::kv {
+namespace {
+
+using testing::ElementsAre;
+
+class SsdIndexTest : public testing::Test {
+protected:
+    SsdIndex::Segment& segment(std::uint64_t number, Retention retention = Retention::kChat) {
+        return index_.add_segment({.retention = retention, .number = number, .nonce = number},
+                                  nullptr);
+    }
+    void add(SsdIndex::Segment& segment, std::string name, std::uint64_t sequence,
+             std::uint64_t bytes = 100) {
+        const auto slot = static_cast<std::uint32_t>(segment.entries.size());
+        index_.add(segment, {.offset = kSsdSectorBytes * (1 + slot),
+                             .value_bytes = bytes,
+                             .sequence = sequence,
+                             .expires_ms = kSsdNever,
+                             .slot = slot,
+                             .name = std::move(name)});
+    }
+
+    SsdIndex index_;
+};
+
+TEST_F(SsdIndexTest, OfTwoEntriesTheLaterOneCountsInWhateverOrderTheyAreFound) {
+    SsdIndex::Segment& first = segment(1);
+    SsdIndex::Segment& second = segment(2);
+    add(second, "name", 9);
+    add(first, "name", 4);
+    EXPECT_EQ(index_.find("name")->segment, &second);
+    add(first, "name", 12);
+    EXPECT_EQ(index_.find("name")->segment, &first);
+    EXPECT_EQ(index_.entries(), 1U);
+    EXPECT_EQ(first.live, 1U);
+    EXPECT_EQ(second.live, 0U);
+    // Both others are dead on disk as well.
+    const auto dirty = index_.take_dirty();
+    ASSERT_EQ(dirty.size(), 2U);
+    EXPECT_THAT(dirty[0].lives, ElementsAre(SsdLife{.slot = 0, .expires_ms = kSsdErased}));
+    EXPECT_THAT(dirty[1].lives, ElementsAre(SsdLife{.slot = 0, .expires_ms = kSsdErased}));
+    EXPECT_FALSE(index_.dirty());
+}
+
+TEST_F(SsdIndexTest, TheVictimIsTheOldestOfThoseThatWereUsedLeast) {
+    for (std::uint64_t number = 1; number <= 20; ++number)
+        add(segment(number), "n" + std::to_string(number), number);
+    EXPECT_EQ(index_.victim()->header.number, 1U);
+    index_.set_used(*index_.find("n1"));
+    index_.set_used(*index_.find("n2"));
+    EXPECT_EQ(index_.victim()->header.number, 3U);
+    index_.segment(3)->open = true;
+    EXPECT_EQ(index_.victim()->header.number, 4U);
+    for (int i = 1; i <= 12; ++i) index_.set_used(*index_.find("n" + std::to_string(i)));
+    EXPECT_EQ(index_.victim()->header.number, 13U);
+    index_.kill(*index_.find("n5"));
+    EXPECT_EQ(index_.victim()->header.number, 5U);
+}
+
+TEST_F(SsdIndexTest, AnOldSegmentWithLittleInUseGoesBeforeAYoungOneWithNone) {
+    SsdIndex::Segment& old = segment(1);
+    for (int i = 0; i < 10; ++i) add(old, "old" + std::to_string(i), 1 + i);
+    index_.set_used(*index_.find("old3"));
+    for (std::uint64_t number = 2; number <= 10; ++number)
+        add(segment(number), "n" + std::to_string(number), 100 + number);
+    EXPECT_EQ(index_.victim()->header.number, 2U);  // Nearly as old, and costs nothing.
+    for (std::uint64_t number = 2; number <= 5; ++number) index_.remove_segment(number);
+    EXPECT_EQ(index_.victim()->header.number, 1U);
+}
+
+TEST_F(SsdIndexTest, AWalkSeesAllThatLivesAlsoWhenSegmentsGoMeanwhile) {
+    for (std::uint64_t number = 1; number <= 10; ++number) {
+        SsdIndex::Segment& here = segment(number);
+        for (int i = 0; i < 1000; ++i)
+            add(here, std::to_string(number) + ":" + std::to_string(i), number * 1000 + i);
+    }
+    SsdIndex::Cursor cursor;
+    std::vector<SsdIndex::Place> places;
+    std::size_t seen = 0;
+    std::size_t steps = 0;
+    for (bool more = true; more; ++steps) {
+        more = index_.walk(cursor, places);
+        seen += places.size();
+        if (steps == 0) index_.remove_segment(9);
+    }
+    EXPECT_EQ(seen, 9000U);
+    EXPECT_GT(steps, 2U);
+}
+
+TEST_F(SsdIndexTest, SumsAlwaysEqualWhatLives) {
+    std::mt19937 random(1);
+    std::uint64_t sequence = 0;
+    for (int step = 0; step < 20'000; ++step) {
+        const std::string name = std::to_string(random() % 300);
+        const auto place = index_.find(name);
+        switch (random() % 8) {
+            case 0:
+                if (place) index_.kill(*place);
+                break;
+            case 1:
+                if (place) index_.set_used(*place);
+                break;
+            case 2:
+                if (index_.segments() > 5)
+                    if (auto* victim = index_.victim())
+                        index_.remove_segment(victim->header.number);
+                break;
+            case 3: segment(++sequence, static_cast<Retention>(random() % 3)); break;
+            default:
+                if (auto* any = index_.victim()) add(*any, name, ++sequence, random() % 10'000);
+        }
+        if (step % 100 != 0) continue;
+        std::uint64_t live = 0;
+        std::size_t count = 0;
+        SsdIndex::Cursor cursor;
+        std::vector<SsdIndex::Place> places;
+        for (bool more = true; more;) {
+            more = index_.walk(cursor, places);
+            count += places.size();
+            for (const auto& each : places) live += each.bytes();
+        }
+        std::uint64_t total = 0;
+        for (const Retention each : {Retention::kAgent, Retention::kChat, Retention::kNone})
+            total += index_.live_bytes(each);
+        ASSERT_EQ(live, total);
+        ASSERT_EQ(count, index_.entries());
+    }
+}
+
+}  // namespace
+}  // namespace sluice::kv
