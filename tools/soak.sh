@@ -3,6 +3,8 @@
 #   SLUICE_AA_REQUESTS       requests to the A/A pair (10000)
 #   SLUICE_KILL_SCHEDULES    storms of kills over split requests (1000)
 #   SLUICE_OVERLOAD_SECONDS  how long four times the load is sent (60)
+#   SLUICE_SSD_KILLS         ends of a process that writes to an SSD tier (200)
+#   SLUICE_SSD_PUTS          values put into an SSD tier of bounded size (10000000)
 #   VLLM_PYTHON              a python that has vLLM, see tests/soak/vllm_server.mjs
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,3 +20,7 @@ soak tests/e2e/equal_pair_test.mjs
 soak tests/soak/overload_test.mjs
 soak tests/e2e/kill_storm_test.mjs
 soak tests/soak/vllm_test.mjs
+
+tools/build.sh release kv_test
+SLUICE_SSD_KILLS=${SLUICE_SSD_KILLS:-200} SLUICE_SSD_PUTS=${SLUICE_SSD_PUTS:-10000000} \
+    build/tests/kv_test --gtest_filter='SsdCrashTest.*:SsdBoundsTest.MemoryIsFlat*'
