@@ -16,9 +16,8 @@ constexpr std::size_t kNodesMax = 1'024;
 
 template <class T>
 bool read_number(std::string_view text, T& value) {
-    const char* const end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    return error == std::errc() && stop == end;
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && stop == text.data() + text.size();
 }
 
 }  // namespace
@@ -95,12 +94,12 @@ RedisCluster::Node RedisCluster::node_of(const std::string& name) const {
 void RedisCluster::call(Lane lane, RespRequest request, Deadline deadline,
                         RespClient::OnReply on_reply, WantedBy wanted_by) {
     const Node to = node_of(request.words.at(1));
-    auto trip = std::make_shared<Trip>(lane, std::move(request), deadline, std::move(on_reply),
-                                       std::move(wanted_by));
-    send(std::move(trip), to, false);
+    const auto trip = std::make_shared<Trip>(lane, std::move(request), deadline,
+                                             std::move(on_reply), std::move(wanted_by));
+    send(trip, to, false);
 }
 
-void RedisCluster::send(std::shared_ptr<Trip> trip, const Node& to, bool asking) {
+void RedisCluster::send(const std::shared_ptr<Trip>& trip, const Node& to, bool asking) {
     // ASKING holds for the request that follows it on the same connection.
     if (asking) to->call(trip->lane, {.words = {"ASKING"}}, trip->deadline, [](const auto&) {});
     // The request is kept for another hop; its value is shared. The node lives until it has

@@ -61,7 +61,7 @@ private:
     [[nodiscard]] Node node(const std::string& host, std::uint16_t port);
     /// Where a key probably is.
     [[nodiscard]] Node node_of(const std::string& name) const;
-    void send(std::shared_ptr<Trip> trip, const Node& to, bool asking);
+    void send(const std::shared_ptr<Trip>& trip, const Node& to, bool asking);
     void replied(const std::shared_ptr<Trip>& trip, const Node& from, Result<kv::RespReply> reply);
     void tick();
     void learn_slots();

@@ -223,10 +223,10 @@ void RespClient::lose(const Error& why) {
             failed.emplace_back(std::move(waiting_.front()), why);
         connect_timer_ = loop_.call_after(next_try - now, [this] { connect(); });
     }
-    fail(std::move(failed));
+    fail(failed);
 }
 
-void RespClient::fail(std::vector<std::pair<Call, Error>> calls) {
+void RespClient::fail(const std::vector<std::pair<Call, Error>>& calls) {
     for (const auto& [call, why] : calls) forget(call);
     for (const auto& [call, why] : calls) {
         if (state_ == State::kClosed) return;
@@ -246,16 +246,16 @@ void RespClient::look_for_late() {
     const auto is_late = [now](const Call& call) { return call.deadline <= now; };
     watched_ = Deadline::max();
     std::vector<std::pair<Call, Error>> failed;
-    const auto kept = std::ranges::stable_partition(waiting_, std::not_fn(is_late));
-    for (Call& call : kept) failed.emplace_back(std::move(call), late(options_.address.name()));
-    waiting_.erase(kept.begin(), kept.end());
+    for (const Call& call : waiting_)
+        if (is_late(call)) failed.emplace_back(call, late(options_.address.name()));
+    std::erase_if(waiting_, is_late);
     Deadline next = Deadline::max();
     for (const Call& call : waiting_) next = std::min(next, call.deadline);
     for (const Call& call : under_way_)
         if (!is_late(call)) next = std::min(next, call.deadline);
     if (next != Deadline::max()) watch(next);
     const bool connection_is_late = std::ranges::any_of(under_way_, is_late);
-    fail(std::move(failed));
+    fail(failed);
     if (connection_is_late && stream_ != nullptr) lose(late(options_.address.name()));
 }
 

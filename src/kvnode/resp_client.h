@@ -113,7 +113,7 @@ private:
     void flush();
     /// The connection is over, or there is none.
     void lose(const Error& why);
-    void fail(std::vector<std::pair<Call, Error>> calls);
+    void fail(const std::vector<std::pair<Call, Error>>& calls);
     void fail_later(Call call, Error why);
     void forget(const Call& call);
     void watch(Deadline deadline);
