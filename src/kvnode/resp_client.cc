@@ -46,6 +46,8 @@ void RespClient::call(RespRequest request, Deadline deadline, OnReply on_reply,
     if (state_ == State::kDown)
         return fail_later(std::move(call),
                           unavailable(fmt::format("{} is down", options_.address.name())));
+    // Asked for all the same, its late answer would cost the connection.
+    if (deadline <= Clock::now()) return fail_later(std::move(call), late(options_.address.name()));
     const std::size_t bytes = call.request.value.bytes.size();
     if (waiting_.size() + under_way_.size() >= options_.requests_max ||
         value_bytes_ + bytes > options_.value_bytes_max) {
@@ -152,11 +154,17 @@ void RespClient::forget(const Call& call) { value_bytes_ -= call.request.value.b
 
 void RespClient::send_waiting() {
     if (state_ != State::kUp || stream_ == nullptr) return;
+    const auto now = Clock::now();
     while (!waiting_.empty() && under_way_.size() < options_.window) {
         Call call = std::move(waiting_.front());
         waiting_.pop_front();
         if (call.wanted_by && call.wanted_by->expired()) {
             forget(call);
+            continue;
+        }
+        if (call.deadline <= now) {
+            forget(call);
+            fail_later(std::move(call), late(options_.address.name()));
             continue;
         }
         write(call.request);

@@ -115,7 +115,7 @@ TEST_F(RespClientTest, AnAnswerThatHangsEndsItsConnectionAndTheOthersAreAskedAga
     Signal patient;
     loop.call([&] {
         // Behind the one that hangs; its own time is not over.
-        client->call({.words = {"GET", "a"}}, after(50ms), [&](const Reply& reply) {
+        client->call({.words = {"GET", "a"}}, after(300ms), [&](const Reply& reply) {
             EXPECT_EQ(reply.error().code(), ErrorCode::kTimeout);
             node.fault = Fault::kNone;
         });
@@ -189,6 +189,17 @@ TEST_F(RespClientTest, ANodeThatIsKilledFailsWhatWasUnderWay) {
     node.stop();
     EXPECT_TRUE(ended.wait());
     EXPECT_FALSE(loop.call([&] { return client->up(); }));
+}
+
+TEST_F(RespClientTest, ADeadlineThatIsOverAsksNobodyAndCostsNoConnection) {
+    connect(node.url());
+    EXPECT_TRUE(ask({"EXISTS", "a"}).has_value());
+    const Reply late = ask({"EXISTS", "b"}, std::chrono::steady_clock::now());
+    ASSERT_FALSE(late.has_value());
+    EXPECT_EQ(late.error().code(), ErrorCode::kTimeout);
+    EXPECT_TRUE(ask({"EXISTS", "c"}).has_value());
+    EXPECT_EQ(node.connections(), 1U);
+    EXPECT_EQ(node.count("EXISTS"), 2U);
 }
 
 TEST_F(RespClientTest, WhatNobodyWantsAnyMoreIsNotAskedFor) {
