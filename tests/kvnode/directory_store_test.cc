@@ -18,18 +18,40 @@ using testing::Values;
 
 using kv::Retention;
 
-/// A store on a loop of its own, and a clock that stands still.
+/// Holds threads up while it is closed.
+class Gate {
+public:
+    void close() { set(false); }
+    void open() { set(true); }
+    void pass() {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return open_; });
+    }
+
+private:
+    void set(bool open) {
+        const std::lock_guard lock(mutex_);
+        open_ = open;
+        changed_.notify_all();
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool open_ = true;
+};
+
+/// A store on a loop of its own.
 class TestStore {
 public:
-    explicit TestStore(const std::filesystem::path& path, const FaultPoints& faults = {},
-                       std::shared_ptr<kv::WallTime> now = nullptr) {
-        if (now == nullptr) now = std::make_shared<kv::WallTime>(std::chrono::system_clock::now());
+    using Now = std::function<kv::WallTime()>;
+
+    explicit TestStore(const std::filesystem::path& path, const FaultPoints& faults = {})
+        : TestStore(path, std::chrono::system_clock::now, faults) {}
+    TestStore(const std::filesystem::path& path, const Now& now, const FaultPoints& faults = {}) {
         loop.call([&] {
             auto opened = DirectoryStore::open(
                 loop.loop(),
-                {.path = path, .faults = faults, .readers = 2, .sweep_pace = 1ms, .now = [now] {
-                     return *now;
-                 }});
+                {.path = path, .faults = faults, .readers = 2, .sweep_pace = 1ms, .now = now});
             EXPECT_TRUE(opened.has_value());
             store = *std::move(opened);
         });
@@ -150,12 +172,18 @@ TEST_F(DirectoryStoreTest, AFullOrFailingDiskIsAMissAndNothingWorse) {
 TEST_F(DirectoryStoreTest, ASlowDiskIsAMissByTheDeadlineAndDownUntilItAnswers) {
     const ChainPtr chain = make_chain("a", 3);
     TestStore(folder.path())->store_all(chain);
-    TestStore slow(folder.path(), {.disk_slow = 300ms});
+    Gate disk;
+    TestStore slow(folder.path(), [&] {
+        disk.pass();
+        return std::chrono::system_clock::now();
+    });
+    disk.close();
     EXPECT_TRUE(slow->load(chain, all_blocks(*chain), after(10ms)).empty());
     EXPECT_EQ(slow->stats().timeouts, 1U);
     EXPECT_FALSE(slow->stats().up);
     EXPECT_EQ(slow->find(chain), Found(3));  // Not even tried.
     EXPECT_GE(slow->stats().refused, 1U);
+    disk.open();
     EXPECT_TRUE(slow->wait_until([](const StoreStats& stats) { return stats.up; }));
     EXPECT_EQ(slow->load(chain, all_blocks(*chain)).size(), 3U);
 }
@@ -211,21 +239,22 @@ TEST_F(DirectoryStoreTest, AStoreThatEndsCallsNobody) {
 }
 
 TEST_F(DirectoryStoreTest, UseProlongsLifeAndWhatIsOverIsSweptAway) {
-    const auto now = std::make_shared<kv::WallTime>(std::chrono::system_clock::now());
+    kv::WallTime time = std::chrono::system_clock::now();  // Changes while there is no store.
+    const auto now = [&time] { return time; };
     const ChainPtr chain = make_chain("a", 4, Retention::kAgent);
     {
-        TestStore store(folder.path(), {}, now);
+        TestStore store(folder.path(), now);
         store->store_all(chain);
     }
-    *now += 70h;
+    time += 70h;
     {
-        TestStore store(folder.path(), {}, now);
+        TestStore store(folder.path(), now);
         store->touch(chain, blocks({0, 1}, Retention::kAgent));
         // Writes are done in order: this one is behind the touch.
         EXPECT_EQ(store->store(chain, 0, value_of(*chain, 0)), Stored::kWasThere);
     }
-    *now += 10h;
-    TestStore store(folder.path(), {}, now);
+    time += 10h;
+    TestStore store(folder.path(), now);
     EXPECT_EQ(store->find(chain),
               (Found{Retention::kAgent, Retention::kAgent, std::nullopt, std::nullopt}));
     const auto files = [&] {
