@@ -140,6 +140,7 @@ Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool
       threads_(ThreadChoice::fixed(team_.size())),
       pool_(std::move(pool)),
       cost_(model_->parameters()),
+      board_(cost_),
       scheduler_(pool_,
                  {.running_max = options_.running_max,
                   .step_tokens = options_.step_tokens,
@@ -155,7 +156,7 @@ Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool
     batch_.rows.reserve(options_.step_tokens);
     batch_.block_tables.reserve(options_.running_max);
     known_.reserve(options_.running_max);
-    stats_.blocks = pool_.shape().blocks;
+    publish_stats();
 }
 
 Engine::~Engine() { stop(); }
@@ -567,25 +568,30 @@ std::shared_ptr<const HeldSequence> Engine::hold_blocks(Sequence& sequence) {
 }
 
 void Engine::publish_stats() {
-    const std::lock_guard lock(mutex_);
-    stats_ = {.running = scheduler_.running(),
-              .waiting = scheduler_.waiting(),
-              .blocks_held = pool_.held(),
-              .blocks_kept = pool_.kept(),
-              .blocks = pool_.shape().blocks,
-              .cached_tokens = scheduler_.cached_tokens(),
-              .evictions = pool_.evictions(),
-              .preemptions = scheduler_.preemptions(),
-              .steps = steps_,
-              .computed_tokens = computed_tokens_,
-              .prepared = prepared_};
+    board_.publish({.running = scheduler_.running(),
+                    .waiting = scheduler_.waiting(),
+                    .pending_tokens = scheduler_.pending_tokens(),
+                    .blocks_held = pool_.held(),
+                    .blocks_kept = pool_.kept(),
+                    .blocks = pool_.shape().blocks,
+                    .cached_tokens = scheduler_.cached_tokens(),
+                    .evictions = pool_.evictions(),
+                    .preemptions = scheduler_.preemptions(),
+                    .steps = steps_,
+                    .computed_tokens = computed_tokens_,
+                    .prepared = prepared_},
+                   cost_);
 }
 
 EngineStats Engine::stats() const {
+    EngineStats now = board_.stats();
     const std::lock_guard lock(mutex_);
-    EngineStats now = stats_;
     now.live = live_.size();
     return now;
+}
+
+std::chrono::nanoseconds Engine::prefill_time(std::size_t first, std::size_t count) const {
+    return board_.prefill_time(first, count, options_.prefill_chunk);
 }
 
 }  // namespace sluice::engine

@@ -31,6 +31,7 @@
 #include "engine/request.h"
 #include "engine/scheduler.h"
 #include "engine/speculator.h"
+#include "engine/stats_board.h"
 #include "engine/step_forecast.h"
 #include "engine/thread_choice.h"
 
@@ -68,23 +69,6 @@ struct EngineOptions {
     /// Hears of the pool's names, on whatever thread works on it; it outlives the engine.
     BlockObserver* block_observer = nullptr;
     std::function<void(const StepReport&)> on_step;
-};
-
-/// A snapshot; counters only grow.
-struct EngineStats {
-    std::size_t running = 0;  ///< As of the last step, as all but `live` is.
-    std::size_t waiting = 0;
-    std::size_t live = 0;  ///< Requests that came and have not ended, at this moment.
-    std::size_t blocks_held = 0;
-    std::size_t blocks_kept = 0;
-    std::size_t blocks = 0;
-    std::uint64_t cached_tokens = 0;
-    std::uint64_t evictions = 0;
-    std::uint64_t preemptions = 0;
-    std::uint64_t steps = 0;
-    std::uint64_t computed_tokens = 0;
-    std::uint64_t prepared =
-        0;  ///< Requests that came while a step computed, and were queued then.
 };
 
 /// What an engine takes, in bytes.
@@ -137,6 +121,8 @@ public:
     bool step();
 
     [[nodiscard]] EngineStats stats() const;
+    /// How long it would take to compute `count` tokens behind `first` others, and nothing else.
+    [[nodiscard]] std::chrono::nanoseconds prefill_time(std::size_t first, std::size_t count) const;
     [[nodiscard]] const Model& model() const { return *model_; }
     [[nodiscard]] const EngineOptions& options() const { return options_; }
     [[nodiscard]] const ThreadChoice& threads() const { return threads_; }
@@ -178,6 +164,7 @@ private:
     ThreadChoice threads_;
     KvPool pool_;
     StepForecast cost_;
+    StatsBoard board_;
     Scheduler scheduler_;
     Forward forward_;
     std::unique_ptr<Speculator> speculator_;
@@ -203,7 +190,6 @@ private:
     std::vector<Command> prepared_commands_;  ///< Likewise, of who prepares: under preparing_.
     std::unordered_set<std::string> live_;    ///< Ids from submit to finish.
     bool stopping_ = false;
-    EngineStats stats_;
     std::thread thread_;
     BlockDesk desk_;  ///< Used as the scheduler is. Last, so that it ends before what it wakes.
 };

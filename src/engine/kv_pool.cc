@@ -97,6 +97,11 @@ std::optional<BlockIndex> KvPool::take(const kv::BlockKey& key) {
     return found;
 }
 
+bool KvPool::has(const kv::BlockKey& key) {
+    const BlockIndex found = find(key);
+    return found != kNone && blocks_[found].named > 0;
+}
+
 void KvPool::take_prefix(std::span<const kv::BlockKey> keys, std::vector<BlockIndex>& blocks) {
     for (const kv::BlockKey& key : keys) {
         const std::optional<BlockIndex> found = take(key);

@@ -60,6 +60,9 @@ public:
     /// The block sealed under `key`, with one more holder; nothing if there is none.
     [[nodiscard]] std::optional<BlockIndex> take(const kv::BlockKey& key);
 
+    /// Whether `take` would find one.
+    [[nodiscard]] bool has(const kv::BlockKey& key);
+
     /// The block sealed under `key` if nobody holds it, with its first holder and without its name:
     /// for a partial block, which its holder goes on to fill.
     [[nodiscard]] std::optional<BlockIndex> take_alone(const kv::BlockKey& key);

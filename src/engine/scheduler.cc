@@ -29,6 +29,7 @@ void Scheduler::enqueue(SequencePtr sequence) {
             return other->request.priority > sequence->request.priority;
         return other->arrival < sequence->arrival;
     };
+    waiting_tokens_ += sequence->tokens.size();
     const auto place = std::ranges::find_if_not(waiting_, before);
     waiting_.insert(place, std::move(sequence));
 }
@@ -51,6 +52,7 @@ SequencePtr Scheduler::take_out(std::string_view id) {
     } else if (const auto queued = std::ranges::find_if(waiting_, is_it);
                queued != waiting_.end()) {
         removed = std::move(*queued);
+        waiting_tokens_ -= removed->tokens.size();
         waiting_.erase(queued);
     }
     return removed;
@@ -63,12 +65,15 @@ std::size_t Scheduler::blocks_for(std::size_t tokens) const {
 
 // At least the last token is computed, since its logits are wanted; where log-probabilities of the
 // input are wanted, so are the tokens before them.
+std::size_t Scheduler::usable_tokens(const Sequence& sequence) {
+    const std::size_t usable = sequence.tokens.size() - 1;
+    if (sequence.request.logprob_start < 0) return usable;
+    const auto start = static_cast<std::size_t>(sequence.request.logprob_start);
+    return std::min(usable, start == 0 ? 0 : start - 1);
+}
+
 void Scheduler::take_cached_prefix(Sequence& sequence) {
-    std::size_t usable = sequence.tokens.size() - 1;
-    if (sequence.request.logprob_start >= 0) {
-        const auto start = static_cast<std::size_t>(sequence.request.logprob_start);
-        usable = std::min(usable, start == 0 ? 0 : start - 1);
-    }
+    const std::size_t usable = usable_tokens(sequence);
     const std::size_t full_blocks = usable / pool_.shape().block_tokens;
     sequence.name_blocks(full_blocks, pool_.shape().block_tokens);
     pool_.take_prefix(std::span(sequence.keys).first(full_blocks), sequence.blocks);
@@ -89,6 +94,40 @@ void Scheduler::take_imported_tail(Sequence& sequence, std::size_t usable) {
     sequence.computed = imported;
 }
 
+void Scheduler::take_what_came(Sequence& sequence) {
+    const std::size_t size = pool_.shape().block_tokens;
+    if (sequence.computed != sequence.blocks.size() * size) return;
+    const std::size_t last = std::min(sequence.keys.size(), usable_tokens(sequence) / size);
+    while (sequence.blocks.size() < last) {
+        const auto block = pool_.take(sequence.keys[sequence.blocks.size()]);
+        if (!block) return;
+        sequence.blocks.push_back(*block);
+        sequence.computed += size;
+        if (sequence.computed <= sequence.reached || sequence.computed > sequence.prompt_tokens)
+            continue;
+        sequence.cached += size;
+        cached_tokens_ += size;
+    }
+}
+
+std::size_t Scheduler::hole(const Sequence& sequence, std::size_t most) {
+    const std::size_t size = pool_.shape().block_tokens;
+    const std::size_t last = std::min(sequence.keys.size(), usable_tokens(sequence) / size);
+    for (std::size_t block = sequence.computed / size + 1; block < last; ++block) {
+        const std::size_t end = block * size - sequence.computed;
+        if (end >= most) break;
+        if (pool_.has(sequence.keys[block])) return end;
+    }
+    return most;
+}
+
+std::size_t Scheduler::pending_tokens() const {
+    std::size_t tokens = waiting_tokens_;
+    for (const SequencePtr& sequence : running_)
+        if (sequence->pending() > 1) tokens += sequence->pending();
+    return tokens;
+}
+
 void Scheduler::admit() {
     while (!waiting_.empty() && running_.size() < limits_.running_max) {
         SequencePtr& next = waiting_.front();
@@ -105,6 +144,7 @@ void Scheduler::admit() {
             next->cached = std::min(next->computed, next->prompt_tokens);
             cached_tokens_ += next->cached;
         }
+        waiting_tokens_ -= next->tokens.size();
         running_.push_back(std::move(next));
         waiting_.pop_front();
     }
@@ -115,6 +155,7 @@ void Scheduler::preempt_last() {
     running_.pop_back();
     pool_.release(last->blocks);
     last->blocks.clear();
+    last->reached = std::max(last->reached, last->computed);
     last->computed = 0;
     last->draft.clear();
     last->mtp.clear();
@@ -156,6 +197,8 @@ std::span<const StepPart> Scheduler::plan() {
     parts_.clear();
     prefills_.clear();
     work_ = {};
+    for (const SequencePtr& sequence : running_)
+        if (sequence->pending() > 1) take_what_came(*sequence);
     plan_decodes();
     plan_prefills();
     work_ = {};  // Anew, because a part may have been taken back.
@@ -218,7 +261,7 @@ void Scheduler::plan_prefills() {
             most = std::max(least,
                             cost_.rows_within(limits_.step_time, work_, sequence.computed, most));
         }
-        budget -= take(sequence, most);
+        budget -= take(sequence, hole(sequence, most));
         // Unless it gave its place up itself.
         if (i < prefills_.size() && prefills_[i] == &sequence) ++i;
     }

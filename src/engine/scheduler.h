@@ -8,6 +8,9 @@
 //
 // It owns the order of requests and the pool's blocks; it computes nothing and knows no clock.
 //
+// Blocks may come into the pool while a prompt is computed. A chunk ends where the next of them begins,
+// and the prompt goes on behind it: a hole in a chain costs what was in the hole.
+//
 // When blocks run out, the last of the running sequences gives its blocks up and waits; it is computed
 // again later, with the same bits. What is scheduled when changes no token, only its time.
 
@@ -78,11 +81,20 @@ public:
 
     [[nodiscard]] std::size_t running() const { return running_.size(); }
     [[nodiscard]] std::size_t waiting() const { return waiting_.size(); }
+    /// Tokens that are known and not computed, of all sequences; what waits counts as a whole.
+    [[nodiscard]] std::size_t pending_tokens() const;
     [[nodiscard]] std::uint64_t preemptions() const { return preemptions_; }
     [[nodiscard]] std::uint64_t cached_tokens() const { return cached_tokens_; }
 
 private:
     void take_cached_prefix(Sequence& sequence);
+    /// Most leading tokens that need not be computed if somebody else has them.
+    [[nodiscard]] static std::size_t usable_tokens(const Sequence& sequence);
+    /// Takes blocks that came into the pool right behind what the sequence has computed: from another
+    /// machine, or from a sequence with the same prefix.
+    void take_what_came(Sequence& sequence);
+    /// Tokens until the next block that the pool has, if that is less than `most`: they fill a hole.
+    [[nodiscard]] std::size_t hole(const Sequence& sequence, std::size_t most);
     /// Of at most `usable` tokens, the part that others computed beyond the last full block.
     void take_imported_tail(Sequence& sequence, std::size_t usable);
     /// Gives `sequence` blocks for `tokens` tokens, preempting later ones if it must.
@@ -109,6 +121,7 @@ private:
     std::vector<StepPart> parts_;
     StepWork work_;
     std::vector<Sequence*> prefills_;  ///< In the order in which they are served.
+    std::size_t waiting_tokens_ = 0;
     std::uint64_t preemptions_ = 0;
     std::uint64_t cached_tokens_ = 0;
 };

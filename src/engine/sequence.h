@@ -27,8 +27,9 @@ struct Sequence {
     std::vector<TokenId> tokens;
     std::size_t prompt_tokens = 0;
     std::size_t computed = 0;
-    bool admitted = false;   ///< Has run before; a preempted sequence has, too.
-    std::size_t cached = 0;  ///< Prompt tokens taken from the pool when it was first admitted.
+    bool admitted = false;    ///< Has run before; a preempted sequence has, too.
+    std::size_t cached = 0;   ///< Prompt tokens taken from the pool instead of being computed.
+    std::size_t reached = 0;  ///< Tokens that were computed before it lost its place.
 
     std::vector<BlockIndex> blocks;
     kv::KeyChain names;
