@@ -14,6 +14,7 @@
 
 #include "app/command.h"
 #include "app/engine_registration.h"
+#include "app/kv_flags.h"
 #include "app/model_files.h"
 #include "app/stable_pool.h"
 #include "base/hardware.h"
@@ -39,6 +40,7 @@ struct Options {
     std::size_t running = engine::EngineOptions{}.running_max;
     std::size_t pool_tokens = engine::EngineOptions{}.pool_tokens;
     RegistrationFlags registration;
+    KvFlags kv;
     std::size_t ranks = 1;
     std::size_t recompute_max = worker::KvOptions{}.recompute_max;
     bool json = false;
@@ -83,9 +85,10 @@ std::string tokenizer_digest(const std::filesystem::path& model) {
     return {};
 }
 
-int serve(const Options& options, const std::optional<RegistrationPlan>& registration,
-          const std::filesystem::path& model, std::size_t threads,
-          std::chrono::milliseconds step_time, engine::Speculation speculation) {
+int serve(const Options& options, const worker::KvOptions& kv,
+          const std::optional<RegistrationPlan>& registration, const std::filesystem::path& model,
+          std::size_t threads, std::chrono::milliseconds step_time,
+          engine::Speculation speculation) {
     const auto faults = fault_points_of_environment();
     if (!faults) return fail(kWrongUse, faults.error());
     if (faults->any()) log::warn("faults are planted on purpose: SLUICE_FAULTS is set");
@@ -103,6 +106,8 @@ int serve(const Options& options, const std::optional<RegistrationPlan>& registr
     worker.engine.pool_tokens = options.pool_tokens;
     worker.engine.step_tokens = std::max(worker.engine.step_tokens, options.running);
     worker.ranks = options.ranks;
+    worker.kv = kv;
+    worker.kv.faults = *faults;
     worker.kv.recompute_max = options.recompute_max;
     worker.about.tokenizer_digest = tokenizer_digest(model);
     worker.about.version = version().version;
@@ -139,11 +144,13 @@ int run(const Options& options) {
     if (!step_time) return fail(kWrongUse, step_time.error());
     const auto speculation = parse_speculation(options.speculation);
     if (!speculation) return fail(kWrongUse, speculation.error());
+    const auto kv = kv_options(options.kv);
+    if (!kv) return fail(kWrongUse, kv.error());
     const auto registration = plan_registration(options.registration, *config, options.address);
     if (!registration) return fail(kWrongUse, registration.error());
     const auto model = gateway::find_model(options.model.value_or(*pool.native.model));
     if (!model) return fail(kCannotStart, model.error());
-    return serve(options, *registration, *model, *threads, *step_time, *speculation);
+    return serve(options, *kv, *registration, *model, *threads, *step_time, *speculation);
 }
 
 }  // namespace
@@ -184,6 +191,7 @@ Run define_engine(CLI::App& command) {
         ->type_name("N")
         ->capture_default_str();
     define_registration(command, options->registration);
+    define_kv(command, options->kv);
     command
         .add_option("--dp", options->ranks,
                     "Engines in this process, which share the weights; each has a pool of its own")

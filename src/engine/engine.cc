@@ -125,6 +125,11 @@ void Engine::choose_threads() {
                   .count());
 }
 
+std::string Engine::layout_of(const EngineOptions& options) {
+    const std::string layout = "layer-major rows";
+    return options.kv_build.empty() ? layout : layout + ", build " + options.kv_build;
+}
+
 Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool)
     : model_(std::move(model)),
       options_(std::move(options)),
@@ -132,7 +137,7 @@ Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool
                 .numerics_id = model_->numerics_id(),
                 .component = "mla",
                 .shard = 0,
-                .layout = "layer-major rows",
+                .layout = layout_of(options_),
                 .dtype = "f32",
                 .block_tokens = kBlockTokens,
                 .salt = {}},
@@ -202,6 +207,19 @@ Result<void> Engine::check(const Request& request) const {
     return {};
 }
 
+Result<void> Engine::room_under_lock() const {
+    const std::size_t most = options_.running_max + options_.waiting_max;
+    if (live_.size() < most) return {};
+    return std::unexpected(
+        Error(ErrorCode::kExhausted,
+              fmt::format("{} requests are running or waiting, which is the limit", most)));
+}
+
+Result<void> Engine::check_room() const {
+    const std::lock_guard lock(mutex_);
+    return room_under_lock();
+}
+
 Result<void> Engine::submit(Request request, OutputSink sink) {
     if (auto ok = check(request); !ok) return ok;
     if (options_.faults.other_sampling) ++request.sampling.seed;
@@ -234,12 +252,7 @@ Result<void> Engine::submit(Request request, OutputSink sink) {
         const std::lock_guard lock(mutex_);
         if (stopping_)
             return std::unexpected(Error(ErrorCode::kUnavailable, "the engine is stopping"));
-        const std::size_t most = options_.running_max + options_.waiting_max;
-        if (live_.size() >= most) {
-            return std::unexpected(
-                Error(ErrorCode::kExhausted,
-                      fmt::format("{} requests are running or waiting, which is the limit", most)));
-        }
+        if (auto room = room_under_lock(); !room) return room;
         if (!live_.insert(sequence->request.id).second)
             return std::unexpected(Error::invalid("a request with this id is live", "id"));
         sequence->arrival = arrivals_++;

@@ -66,6 +66,8 @@ struct EngineOptions {
     /// For tests: takes guesses for picks, unchecked. What compares tokens must notice.
     bool trust_guesses = false;
     FaultPoints faults;  ///< Planted on purpose; none in earnest.
+    /// If not empty, part of the names of blocks: those of other builds are not found.
+    std::string kv_build;
     /// Hears of the pool's names, on whatever thread works on it; it outlives the engine.
     BlockObserver* block_observer = nullptr;
     std::function<void(const StepReport&)> on_step;
@@ -99,6 +101,9 @@ public:
 
     /// What `submit` refuses whatever else runs, with its error.
     [[nodiscard]] Result<void> check(const Request& request) const;
+
+    /// `kExhausted` if too many requests are there for another one at this moment.
+    [[nodiscard]] Result<void> check_room() const;
 
     /// Checks and queues a request. Errors name the field; `kExhausted` if too many wait. The sink
     /// is called until it got an output with `finish`, and never after.
@@ -139,7 +144,9 @@ private:
     };
 
     Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool);
+    [[nodiscard]] static std::string layout_of(const EngineOptions& options);
     void choose_threads();
+    [[nodiscard]] Result<void> room_under_lock() const;
     void add_command(Command command);
     void take_commands();
     /// Queues what was submitted, on the caller's thread, if a step computes just now.

@@ -118,17 +118,23 @@ Result<BlockHeader> read_block_header(std::string_view value) {
     return read_block_start(value);
 }
 
-Result<BlockValue> decode_block(std::string_view value) {
+Result<BlockValue> open_checked_block(std::string_view value) {
     auto header = read_block_header(value);
     if (!header) return std::unexpected(header.error());
+    BlockValue block{.header = std::move(*header), .payload = {}};
+    std::string_view payload = value.substr(0, value.size() - kChecksumBytes);
+    payload.remove_prefix(kBlockPrefixBytes + kFixedHeaderBytes + block.header.component.size());
+    block.payload = std::as_bytes(std::span(payload.data(), payload.size()));
+    return block;
+}
+
+Result<BlockValue> decode_block(std::string_view value) {
+    auto block = open_checked_block(value);
+    if (!block) return block;
     const std::string_view covered = value.substr(0, value.size() - kChecksumBytes);
     if (ByteReader(value.substr(covered.size())).checksum() != checksum_of(covered))
         return std::unexpected(Error::corrupt("the block's checksum is wrong"));
-    BlockValue block{.header = std::move(*header), .payload = {}};
-    const std::string_view payload =
-        covered.substr(kBlockPrefixBytes + kFixedHeaderBytes + block.header.component.size());
-    block.payload = std::as_bytes(std::span(payload.data(), payload.size()));
-    if (xxh3_128(block.payload) != block.header.payload_checksum)
+    if (xxh3_128(block->payload) != block->header.payload_checksum)
         return std::unexpected(Error::corrupt("the block's payload has another checksum"));
     return block;
 }

@@ -65,4 +65,7 @@ struct BlockValue {
 /// Checks everything but the key, whose tokens it doesn't know. Errors as above.
 [[nodiscard]] Result<BlockValue> decode_block(std::string_view value);
 
+/// The same without the checksums, for a value that `decode_block` took, in this process.
+[[nodiscard]] Result<BlockValue> open_checked_block(std::string_view value);
+
 }  // namespace sluice::kv

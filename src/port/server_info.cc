@@ -78,6 +78,7 @@ void visit_texts(Info& info, Visit visit) {
     visit("hardware", info.hardware);
     visit("driver", info.driver);
     visit("topology", info.topology);
+    visit("kv_reuse", info.kv_reuse);
     visit("threads", info.threads);
 }
 

@@ -49,6 +49,7 @@ struct ServerInfo {
     std::string hardware;  ///< For people: "8 x H200", a CPU's name.
     std::string driver;    ///< Of the device; empty on a CPU.
     std::string topology;  ///< "tp=8 dp=2"; empty if there is only one rank.
+    std::string kv_reuse;  ///< Whose blocks it takes: "exact", its own build's; or "compatible".
     std::string threads;   ///< That compute a step: "2", or what was measured.
 
     bool operator==(const ServerInfo&) const = default;

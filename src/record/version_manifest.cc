@@ -26,6 +26,7 @@ VersionManifest make_manifest(const port::ServerInfo& info) {
             .driver = info.driver,
             .hardware = info.hardware,
             .topology = info.topology.empty() ? fmt::format("dp={}", info.dp_ranks) : info.topology,
+            .kv_reuse = info.kv_reuse,
             .gateway = this_gateway()};
 }
 

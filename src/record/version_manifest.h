@@ -26,6 +26,7 @@ struct VersionManifest {
     std::string driver;    ///< Of the device.
     std::string hardware;  ///< "8 x H200", "AMD EPYC 9654, AVX2"
     std::string topology;  ///< "tp=8 dp=2", "P:D=2:1"
+    std::string kv_reuse;  ///< Whose cached blocks it takes: "exact" or "compatible" builds'.
     std::string gateway;   ///< Version and commit of the Sluice in front.
 
     bool operator==(const VersionManifest&) const = default;
@@ -46,6 +47,7 @@ void visit_fields(Manifest& manifest, Visit&& visit) {
     visit("driver", manifest.driver);
     visit("hardware", manifest.hardware);
     visit("topology", manifest.topology);
+    visit("kv_reuse", manifest.kv_reuse);
     visit("gateway", manifest.gateway);
 }
 

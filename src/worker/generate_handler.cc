@@ -88,6 +88,8 @@ void handle_generate(Service& service, const std::shared_ptr<net::HttpExchange>&
                           .engine = *rank.engine,
                           .rank = *number,
                           .kv = service.kv,
+                          .publisher = service.publisher,
+                          .producer = version_digest(service.about),
                           .metrics = service.metrics,
                           .heartbeat = service.heartbeat,
                           .on_end = [&service, &rank](const std::string& id) {

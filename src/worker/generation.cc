@@ -26,6 +26,7 @@ Generation::Generation(Host host, std::shared_ptr<net::HttpExchange> exchange,
       exchange_(std::move(exchange)),
       rid_(request.rid),
       stream_(request.stream),
+      is_decode_(request.phase == port::Phase::kDecode),
       deadline_ms_(request.deadline_ms),
       mailbox_(std::make_shared<Mailbox>(stream_ ? Delivery::kEveryStep : Delivery::kAtEnd)) {
     last_.rid = rid_;
@@ -34,9 +35,10 @@ Generation::Generation(Host host, std::shared_ptr<net::HttpExchange> exchange,
 }
 
 Result<void> Generation::start(port::GenerateRequest request) {
-    if (request.phase == port::Phase::kDecode) {
+    if (looks_elsewhere(request)) {
         engine::Request wanted = to_engine(request);
         if (auto checked = host_.engine.check(wanted); !checked) return checked;
+        if (auto room = host_.engine.check_room(); !room) return room;
         after_fetch_ = std::move(wanted);
         begin();
         fetch(request);
@@ -45,6 +47,13 @@ Result<void> Generation::start(port::GenerateRequest request) {
     if (auto submitted = submit(to_engine(std::move(request))); !submitted) return submitted;
     begin();
     return {};
+}
+
+/// Whether it may be sooner to have blocks brought from somewhere than to begin at once.
+bool Generation::looks_elsewhere(const port::GenerateRequest& request) const {
+    if (request.phase == port::Phase::kDecode || !request.kv.sources.empty()) return true;
+    const std::size_t tokens = request.input_ids.size() + request.resume_output_ids.size();
+    return !host_.kv.cache.tiers().empty() && tokens > engine::Engine::kBlockTokens;
 }
 
 Result<void> Generation::submit(engine::Request request) {
@@ -63,7 +72,8 @@ void Generation::fetch(const port::GenerateRequest& request) {
                              .client = host_.kv.client,
                              .engine = host_.engine,
                              .options = host_.kv.options,
-                             .releases = host_.kv.releases},
+                             .releases = host_.kv.releases,
+                             .tiers = host_.kv.cache.tiers()},
                             request, [weak = weak_from_this()](const KvFetch::Fetched& fetched) {
                                 if (const auto self = weak.lock()) self->on_fetched(fetched);
                             });
@@ -72,11 +82,11 @@ void Generation::fetch(const port::GenerateRequest& request) {
 void Generation::on_fetched(const KvFetch::Fetched& fetched) {
     const auto self = shared_from_this();  // What ends it lets go of it.
     fetch_.reset();
-    host_.metrics.on_pulled(fetched);
+    host_.metrics.on_fetched(fetched);
     engine::Request request = *std::exchange(after_fetch_, std::nullopt);
     const std::size_t tokens = request.input_ids.size() + request.resume_output_ids.size() - 1;
-    if (const std::size_t missing = tokens - fetched.usable_tokens;
-        missing > host_.kv.options.recompute_max) {
+    if (const std::size_t missing = fetched.missing_tokens;
+        is_decode_ && missing > host_.kv.options.recompute_max) {
         return end_with(
             {.type = port::FinishType::kError,
              .matched = {},
@@ -84,7 +94,12 @@ void Generation::on_fetched(const KvFetch::Fetched& fetched) {
                                     missing, tokens, host_.kv.options.recompute_max),
              .code = std::string(port::kKvUnavailable)});
     }
-    pulled_tokens_ = fetched.pulled_tokens;
+    fetched_tokens_ = fetched.tokens_by_source;
+    std::vector<TokenId> known = request.input_ids;
+    known.insert(known.end(), request.resume_output_ids.begin(), request.resume_output_ids.end());
+    publication_.emplace(host_.publisher,
+                         KvPublisher::Origin{.engine = &host_.engine, .producer = host_.producer},
+                         fetched, std::move(known));
     request.imported_tokens = fetched.imported_tokens;
     if (const auto submitted = submit(std::move(request)); !submitted) {
         const Refusal refusal = to_refusal(submitted.error());
@@ -145,6 +160,7 @@ void Generation::on_output() {
     if (!output) return;
     const auto self = shared_from_this();  // `on_end` lets go of it.
     note_admission(*output);
+    publish(*output);
     const bool ended = output->finish.has_value();
     if (exchange_) {
         const port::GenerateFrame frame = frame_of(std::move(*output));
@@ -156,13 +172,27 @@ void Generation::on_output() {
 void Generation::note_admission(const engine::Output& output) {
     if (admitted_ || output.computed_tokens == 0) return;
     admitted_ = true;
-    const std::uint64_t pulled = std::min<std::uint64_t>(pulled_tokens_, output.cached_tokens);
-    host_.metrics.on_admitted(output.prompt_tokens - pulled, output.cached_tokens - pulled);
+    std::uint64_t fetched = 0;
+    for (const auto& [source, tokens] : fetched_tokens_) fetched += tokens;
+    fetched = std::min(fetched, output.cached_tokens);
+    host_.metrics.on_admitted(output.prompt_tokens - fetched, output.cached_tokens - fetched);
+}
+
+// Until its first token a request computes its prompt from the front; what it finds on the way counts
+// as cached.
+void Generation::publish(const engine::Output& output) {
+    if (!publication_) return;
+    publication_->on_tokens(output.tokens);
+    if (output.completion_tokens == 0)
+        publication_->on_computed(output.cached_tokens + output.computed_tokens);
+    if (output.finish && *output.finish != engine::Finish::kFailed &&
+        *output.finish != engine::Finish::kAborted)
+        publication_->on_end();
 }
 
 port::GenerateFrame Generation::frame_of(engine::Output output) {
     std::shared_ptr<const engine::HeldSequence> held = std::move(output.held);
-    port::GenerateFrame frame = to_frame(rid_, std::move(output), abort_reason_, pulled_tokens_);
+    port::GenerateFrame frame = to_frame(rid_, std::move(output), abort_reason_, fetched_tokens_);
     if (!held) return frame;
     frame.kv.emplace();
     frame.kv->source.keys = held->keys;

@@ -6,8 +6,9 @@
 // aborted it) has it aborted in the engine, and it lives on until the engine confirms: as long as a
 // Generation lives its id is taken and its blocks may be; once it has ended, nothing is.
 //
-// A decode first fetches the blocks that others computed (kv_fetch.h), and a prefill ends with its
-// blocks held for whoever decodes (kv_holds.h).
+// It first fetches what others have computed already (kv_fetch.h), and leaves what it computes where
+// others find it (kv_publication.h). A prefill ends with its blocks held for whoever decodes
+// (kv_holds.h).
 //
 // A reader that falls behind gets fewer and larger frames, never a longer queue.
 //
@@ -15,6 +16,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -25,6 +27,7 @@
 #include "net/http_server.h"
 #include "port/generate.h"
 #include "worker/kv_fetch.h"
+#include "worker/kv_publication.h"
 #include "worker/kv_transfer.h"
 #include "worker/mailbox.h"
 #include "worker/worker_metrics.h"
@@ -39,6 +42,8 @@ public:
         engine::Engine& engine;
         std::size_t rank;  ///< Of the engine.
         KvTransfer& kv;
+        KvPublisher& publisher;
+        Sha256Digest producer;  ///< Digest of this worker's version.
         WorkerMetrics& metrics;
         std::chrono::milliseconds heartbeat;  ///< Longest silence of a stream.
         std::function<void(const std::string& rid)> on_end;
@@ -58,6 +63,7 @@ public:
 private:
     [[nodiscard]] Result<void> submit(engine::Request request);
     void begin();
+    [[nodiscard]] bool looks_elsewhere(const port::GenerateRequest& request) const;
     void fetch(const port::GenerateRequest& request);
     void on_fetched(const KvFetch::Fetched& fetched);
     void on_output();
@@ -70,19 +76,22 @@ private:
     void on_client_gone();
     void beat();
     void note_admission(const engine::Output& output);
+    void publish(const engine::Output& output);
 
     Host host_;
     std::shared_ptr<net::HttpExchange> exchange_;  ///< Null once the client is gone.
     const std::string rid_;
     const bool stream_;
+    const bool is_decode_;
     const std::uint64_t deadline_ms_;
     const std::shared_ptr<Mailbox> mailbox_;
     port::GenerateFrame last_;  ///< Counters of the last frame, which a heartbeat repeats.
     std::chrono::steady_clock::time_point written_;
-    std::uint64_t steps_ = 0;                     ///< Of the engine, at the last heartbeat.
-    std::shared_ptr<KvFetch> fetch_;              ///< While blocks are fetched.
-    std::optional<engine::Request> after_fetch_;  ///< What the engine gets then.
-    std::size_t pulled_tokens_ = 0;
+    std::uint64_t steps_ = 0;                            ///< Of the engine, at the last heartbeat.
+    std::shared_ptr<KvFetch> fetch_;                     ///< While blocks are fetched.
+    std::optional<engine::Request> after_fetch_;         ///< What the engine gets then.
+    std::map<std::string, std::size_t> fetched_tokens_;  ///< By source.
+    std::optional<KvPublication> publication_;
     std::string abort_reason_;
     bool admitted_ = false;
     net::Timer heartbeat_;

@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "kv/block_value.h"
-#include "port/kv_pull.h"
+#include "worker/translation.h"
 
 namespace sluice::worker {
 namespace {
@@ -15,6 +15,14 @@ namespace {
 constexpr std::size_t kBlockTokens = engine::Engine::kBlockTokens;
 /// Beyond a block's payload, no value has more.
 constexpr std::size_t kAroundPayload = 512;
+/// So many blocks tell how fast a tier is.
+constexpr std::size_t kProbeBlocks = 8;
+constexpr std::string_view kPool = "pool";
+constexpr std::string_view kPeer = "peer";
+
+kv::Salt salt_of(const port::KvTerms& terms) {
+    return {.shared = terms.salt, .own = terms.own_salt, .own_from = terms.own_from};
+}
 
 }  // namespace
 
@@ -32,220 +40,360 @@ KvFetch::KvFetch(Host host, const port::GenerateRequest& request,
       on_done_(std::move(on_done)),
       rid_(request.rid),
       tokens_(request.input_ids),
+      names_(host_.engine.key_root(), salt_of(request.kv)),
       sources_(request.kv.sources) {
     tokens_.insert(tokens_.end(), request.resume_output_ids.begin(),
                    request.resume_output_ids.end());
-    names_ = kv::KeyChain(
-        host_.engine.key_root(),
-        {.shared = request.kv.salt, .own = request.kv.own_salt, .own_from = request.kv.own_from});
+    auto chain = std::make_shared<kvnode::Chain>();
+    chain->tenant = request.kv.tenant;
+    chain->retention = request.kv.retention;
+    // The last token is always computed.
+    chain->keys = names_.keys(std::span(tokens_).first(tokens_.size() - 1));
+    chain_ = std::move(chain);
 }
 
-// The last token is always computed. A source is of use as far as its names are ours.
+/// `work(self, ...)` as long as the fetch goes on.
+template <class Work>
+auto KvFetch::with_self(Work work) {
+    return [weak = weak_from_this(),
+            work = std::move(work)]<class... Arguments>(Arguments&&... arguments) {
+        if (const auto self = weak.lock(); self && !self->over_)
+            work(*self, std::forward<Arguments>(arguments)...);
+    };
+}
+
 void KvFetch::name_blocks() {
-    const std::span usable = std::span(tokens_).first(tokens_.size() - 1);
-    const std::vector<kv::BlockKey> keys = names_.keys(usable);
+    const std::vector<kv::BlockKey>& keys = chain_->keys;
     for (std::size_t i = 0; i < keys.size(); ++i) {
         wanted_.push_back({.name = {.key = keys[i],
                                     .parent = i == 0 ? names_.root() : keys[i - 1],
                                     .first = i == 0},
                            .tokens = kBlockTokens});
     }
+    trim_sources(keys);
+    name_tail();
+}
+
+/// A source is of use as far as its names are ours.
+void KvFetch::trim_sources(const std::vector<kv::BlockKey>& keys) {
     for (port::KvSource& source : sources_) {
         const auto ours = std::ranges::mismatch(source.keys, keys).in1 - source.keys.begin();
         if (static_cast<std::size_t>(ours) < source.keys.size()) source.tail_tokens = 0;
         source.keys.resize(static_cast<std::size_t>(ours));
-        held_ = std::max(held_, source.keys.size());
+        if (!source.hold.empty()) held_ = std::max(held_, source.keys.size());
     }
+}
+
+void KvFetch::name_tail() {
+    const std::span usable = std::span(tokens_).first(tokens_.size() - 1);
+    const std::size_t start = held_ * kBlockTokens;
     for (const port::KvSource& source : sources_) {
-        const std::size_t start = held_ * kBlockTokens;
-        if (source.keys.size() < held_ || source.tail_tokens == 0 || tail_) continue;
+        if (source.hold.empty() || source.keys.size() < held_ || source.tail_tokens == 0) continue;
         if (source.tail_tokens >= kBlockTokens || start + source.tail_tokens > usable.size())
             continue;
-        const kv::BlockKey& parent = held_ == 0 ? names_.root() : keys[held_ - 1];
+        const kv::BlockKey& parent = held_ == 0 ? names_.root() : chain_->keys[held_ - 1];
         const auto held = usable.subspan(start, source.tail_tokens);
         tail_ = Wanted{.name = {.key = names_.child(parent, start, held),
                                 .parent = parent,
                                 .first = held_ == 0},
                        .tokens = source.tail_tokens};
+        return;
     }
 }
 
 void KvFetch::look() {
-    std::vector<kv::BlockKey> keys;
-    for (const Wanted& each : wanted_) keys.push_back(each.name.key);
-    host_.engine.with_blocks([weak = weak_from_this(), loop = &host_.loop, keys = std::move(keys),
-                              held = held_, tail = tail_.has_value()](engine::BlockDesk& desk) {
-        auto look = std::make_shared<Look>();
-        look->found = desk.find(keys);
-        // What no source has needs no room.
-        std::size_t there = 0;
-        for (std::size_t i = 0; i < held && there < look->found.names.size(); ++i)
-            if (look->found.names[there].key == keys[i]) ++there;
-        look->room = desk.allocate(held - there + (tail ? 1 : 0));
-        loop->post([weak, look] {
-            if (const auto self = weak.lock(); self && !self->over_)
-                self->on_look(std::move(*look));
-        });
+    auto on_found = with_self(
+        [](KvFetch& self, engine::BlockDesk::Found found) { self.on_look(std::move(found)); });
+    host_.engine.with_blocks([loop = &host_.loop, chain = chain_,
+                              on_found = std::move(on_found)](engine::BlockDesk& desk) {
+        auto found = std::make_shared<engine::BlockDesk::Found>(desk.find(chain->keys));
+        loop->post([on_found, found] { on_found(std::move(*found)); });
     });
 }
 
-void KvFetch::on_look(Look look) {
-    auto found = look.found.names.begin();
-    std::size_t room = 0;
-    for (std::size_t i = 0; i < wanted_.size(); ++i) {
-        Wanted& each = wanted_[i];
-        each.is_there = found != look.found.names.end() && found->key == each.name.key;
-        if (each.is_there) {
-            ++found;
-        } else if (i < held_) {
-            each.room = room++;
-        }
+void KvFetch::on_look(engine::BlockDesk::Found found) {
+    auto next = found.names.begin();
+    for (Wanted& each : wanted_) {
+        if (next == found.names.end() || next->key != each.name.key) continue;
+        each.source = kPool;
+        ++next;
     }
-    if (tail_) tail_->room = room++;
-    found_ = std::move(look.found.blocks);
-    room_ = std::move(look.room);
+    found_ = std::move(found.blocks);
+    const bool complete = std::ranges::none_of(wanted_, &std::string_view::empty, &Wanted::source);
+    if (complete && !tail_) return finish();
+    if (host_.tiers.empty() || complete || host_.tiers.forced == kv::ForcedChoice::kRecompute)
+        return add_hops();
+    find_in_tiers();
+}
+
+void KvFetch::find_in_tiers() {
+    const auto began = Clock::now();
+    found_in_.resize(host_.tiers.all.size());
+    finds_ = 1;
+    for (std::size_t i = 0; i < host_.tiers.all.size(); ++i) {
+        KvTier& tier = *host_.tiers.all[i];
+        if (!tier.in_use) continue;
+        ++finds_;
+        tier.store->find(chain_, began + host_.tiers.find_time,
+                         with_self([i, began, &tier](KvFetch& self, auto found) {
+                             tier.speed.asked(Clock::now() - began);
+                             self.found_in_[i] = std::move(found);
+                             if (--self.finds_ == 0) self.add_hops();
+                         }));
+    }
+    if (--finds_ == 0) add_hops();
+}
+
+// In the order in which they are asked: who holds blocks for this request, this worker's memory, who
+// has them by chance, everything further away.
+void KvFetch::add_hops() {
+    const auto add_peers = [this](bool handover) {
+        for (const port::KvSource& source : sources_) {
+            if (source.hold.empty() == handover) continue;
+            Hop hop{.source = kPeer, .speed = &host_.tiers.peers, .peer = &source};
+            hop.has.assign(source.keys.size(), Retention::kNone);
+            add_hop(std::move(hop));
+        }
+    };
+    add_peers(true);
+    bool peers_added = false;
+    for (std::size_t i = 0; i < found_in_.size(); ++i) {
+        KvTier& tier = *host_.tiers.all[i];
+        if (!tier.is_memory && !std::exchange(peers_added, true)) add_peers(false);
+        add_hop({.source = tier.name,
+                 .speed = &tier.speed,
+                 .store = tier.store.get(),
+                 .has = std::move(found_in_[i])});
+    }
+    if (!peers_added) add_peers(false);
+    decide();
+}
+
+void KvFetch::add_hop(Hop hop) {
+    hop.has.resize(wanted_.size());
+    hops_.push_back(std::move(hop));
+}
+
+/// Of the missing blocks that no hand-over brings and somebody has, which go to `blocks`.
+kv::LoadPrediction KvFetch::predict(std::vector<std::size_t>& blocks) {
+    kv::LoadPrediction prediction;
+    std::vector<std::size_t> of_hop(hops_.size());
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        if (!wanted_[i].source.empty()) continue;
+        const auto hop =
+            std::ranges::find_if(hops_, [i](const Hop& each) { return each.has[i].has_value(); });
+        if (hop == hops_.end() || hop->is_handover()) continue;
+        ++of_hop[static_cast<std::size_t>(hop - hops_.begin())];
+        blocks.push_back(i);
+    }
+    const std::size_t value_bytes = block_bytes(host_.engine) + kAroundPayload;
+    for (std::size_t i = 0; i < hops_.size(); ++i)
+        if (of_hop[i] > 0) prediction.load += hops_[i].speed->predict(of_hop[i] * value_bytes);
+    prediction.compute = compute_time(blocks);
+    prediction.queue = host_.engine.prefill_time(0, host_.engine.stats().pending_tokens);
+    return prediction;
+}
+
+std::chrono::nanoseconds KvFetch::compute_time(const std::vector<std::size_t>& blocks) const {
+    std::chrono::nanoseconds time{};
+    for (auto first = blocks.begin(); first != blocks.end();) {
+        auto last = first + 1;
+        while (last != blocks.end() && *last == *(last - 1) + 1) ++last;
+        time += host_.engine.prefill_time(*first * kBlockTokens,
+                                          static_cast<std::size_t>(last - first) * kBlockTokens);
+        first = last;
+    }
+    return time;
+}
+
+void KvFetch::decide() {
+    std::vector<std::size_t> blocks;
+    const kv::LoadPrediction predicted = predict(blocks);
+    if (blocks.empty()) return make_room();
+    const auto now = Clock::now();
+    bool stale = false;
+    for (const Hop& hop : hops_)
+        stale |= !hop.is_handover() && hop.speed->stale(now) &&
+                 std::ranges::any_of(hop.has, [](const auto& has) { return has.has_value(); });
+    load_ = LoadRecord{.choice = kv::choose(predicted, host_.tiers.forced, stale),
+                       .predicted = predicted};
+    load_until_ = now + (host_.tiers.forced ? std::chrono::nanoseconds(host_.tiers.load_time)
+                                            : kv::patience(predicted, host_.tiers.load_time));
+    if (load_->choice == kv::LoadChoice::kRecompute) drop_choices(0, blocks);
+    if (load_->choice == kv::LoadChoice::kProbe) {
+        drop_choices(kProbeBlocks, blocks);
+        load_until_ = now + host_.tiers.find_time;
+    }
+    make_room();
+}
+
+/// All of `blocks` but the first `keep` are computed, wherever they are.
+void KvFetch::drop_choices(std::size_t keep, std::vector<std::size_t> blocks) {
+    blocks.erase(blocks.begin(),
+                 blocks.begin() + static_cast<std::ptrdiff_t>(std::min(keep, blocks.size())));
+    for (Hop& hop : hops_)
+        for (const std::size_t block : blocks) hop.has[block].reset();
+}
+
+void KvFetch::make_room() {
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < wanted_.size(); ++i) {
+        const bool had =
+            std::ranges::any_of(hops_, [i](const Hop& hop) { return hop.has[i].has_value(); });
+        if (wanted_[i].source.empty() && had) wanted_[i].room = count++;
+    }
+    if (tail_) tail_->room = count++;
+    if (count == 0) return finish();
+    auto on_room = with_self([](KvFetch& self, std::shared_ptr<engine::BlockHold> room) {
+        self.on_room(std::move(room));
+    });
+    host_.engine.with_blocks(
+        [loop = &host_.loop, count, on_room = std::move(on_room)](engine::BlockDesk& desk) {
+            loop->post([on_room, room = desk.allocate(count)] { on_room(room); });
+        });
+}
+
+void KvFetch::on_room(std::shared_ptr<engine::BlockHold> room) {
+    room_ = std::move(room);
     if (!room_) return finish();  // The pool is full of what runs: all is computed.
-    ask_next_source();
+    ask_next();
 }
 
-std::vector<KvFetch::Wanted*> KvFetch::missing(std::size_t full, bool with_tail) {
-    std::vector<Wanted*> missing;
-    for (std::size_t i = 0; i < full; ++i)
-        if (!wanted_[i].is_there) missing.push_back(&wanted_[i]);
-    // The whole block is better than a part of it.
-    const bool whole = held_ < wanted_.size() && wanted_[held_].is_there;
-    if (with_tail && tail_ && !tail_->is_there && !whole) missing.push_back(&*tail_);
-    return missing;
-}
-
-void KvFetch::ask_next_source() {
-    while (next_source_ < sources_.size()) {
-        const port::KvSource& source = sources_[next_source_++];
-        const bool has_tail =
-            tail_ && source.keys.size() == held_ && source.tail_tokens == tail_->tokens;
-        asked_ = missing(source.keys.size(), has_tail);
-        if (!asked_.empty()) return ask(source);
+void KvFetch::ask_next() {
+    while (next_hop_ < hops_.size()) {
+        Hop& hop = hops_[next_hop_++];
+        asked_.clear();
+        for (std::size_t i = 0; i < wanted_.size(); ++i)
+            if (wanted_[i].source.empty() && wanted_[i].room && hop.has[i])
+                asked_.push_back(&wanted_[i]);
+        // The whole block is better than a part of it.
+        const bool whole = held_ < wanted_.size() && !wanted_[held_].source.empty();
+        if (hop.is_handover() && tail_ && tail_->source.empty() && !whole &&
+            hop.peer->keys.size() == held_ && hop.peer->tail_tokens == tail_->tokens)
+            asked_.push_back(&*tail_);
+        if (!asked_.empty()) return ask(hop);
     }
     finish();
 }
 
-void KvFetch::ask(const port::KvSource& source) {
-    port::KvPullRequest request{.hold = source.hold, .keys = {}};
-    for (const Wanted* each : asked_) request.keys.push_back(each->name.key);
-    next_asked_ = 0;
-    buffer_.clear();
-    const auto with_self = [weak = weak_from_this()](auto work) {
-        if (const auto self = weak.lock(); self && !self->over_) work(*self);
-    };
-    deadline_ =
-        host_.loop.call_after(host_.options.pull_time, [this] { end_hop("it takes too long"); });
-    call_ = host_.client.start(
-        {.method = "POST",
-         .url = source.url + "/kv/pull",
-         .headers = {{"Content-Type", "application/json"}},
-         .body = port::to_json(request),
-         .connect_time = host_.options.connect_time,
-         .head_time = host_.options.stall_time,
-         .stall_time = host_.options.stall_time,
-         .repeatable = true},
-        {.on_head =
-             [with_self](int status, const net::HttpHeaders&) {
-                 with_self([status](KvFetch& self) { self.status_ = status; });
-             },
-         .on_data =
-             [with_self](std::string_view data) {
-                 with_self([data](KvFetch& self) { self.on_data(data); });
-             },
-         .on_done = [with_self] { with_self([](KvFetch& self) { self.on_done(); }); },
-         .on_error =
-             [with_self](const Error& error) {
-                 with_self([&error](KvFetch& self) { self.end_hop(error.message()); });
-             }});
+void KvFetch::ask(Hop& hop) {
+    const auto now = Clock::now();
+    hop_began_ = now;
+    hop_bytes_ = 0;
+    if (hop.is_handover()) return ask_peer(hop, host_.options.pull_time);
+    // Nothing was to be decided while somebody held the blocks for this request.
+    if (!load_) load_until_ = std::max(load_until_, hop_began_ + host_.tiers.load_time);
+    if (now >= load_until_) return finish();
+    if (hop.peer != nullptr) return ask_peer(hop, load_until_ - now);
+    ask_store(hop, load_until_);
 }
 
-/// Of the value at the start of the buffer; 0 if that is not known yet.
-Result<std::size_t> KvFetch::value_bytes() const {
-    if (buffer_.size() < kv::kBlockPrefixBytes) return 0;
-    const auto bytes = kv::block_value_bytes(buffer_);
-    if (bytes && *bytes > room_->bytes(kBlockTokens) + kAroundPayload)
-        return std::unexpected(Error::corrupt("a block is larger than this engine's"));
-    return bytes;
+void KvFetch::ask_peer(const Hop& hop, std::chrono::nanoseconds time) {
+    std::vector<kv::BlockKey> keys;
+    for (const Wanted* each : asked_) keys.push_back(each->name.key);
+    pull_ = std::make_unique<KvPull>(
+        KvPull::Host{.loop = host_.loop,
+                     .client = host_.client,
+                     .options = host_.options,
+                     .value_bytes = room_->bytes(kBlockTokens) + kAroundPayload},
+        *hop.peer, std::move(keys), time,
+        KvPull::Callbacks{
+            .on_value = with_self(
+                [](KvFetch& self, std::size_t index, const kv::BlockValue& value,
+                   std::string_view raw) { self.on_value(index, kPeer, value, raw.size()); }),
+            .on_corrupt =
+                with_self([](KvFetch& self, const Error& error) { self.on_corrupt(error); }),
+            .on_bytes =
+                with_self([](KvFetch& self, std::size_t bytes) { self.received_bytes_ += bytes; }),
+            .on_end = with_self([](KvFetch& self, const std::string& why) { self.end_hop(why); })});
 }
 
-void KvFetch::on_done() {
-    end_hop(status_ == 200 ? std::string() : fmt::format("the status is {}", status_));
-}
-
-void KvFetch::on_data(std::string_view data) {
-    if (status_ != 200) return;
-    received_bytes_ += data.size();
-    while (!data.empty()) {
-        auto whole = value_bytes();
-        if (!whole) return end_hop(whole.error().message());
-        const std::size_t wanted = *whole == 0 ? kv::kBlockPrefixBytes : *whole;
-        const std::string_view taken = data.substr(0, wanted - buffer_.size());
-        buffer_ += taken;
-        data.remove_prefix(taken.size());
-        if (*whole == 0 || buffer_.size() < *whole) continue;
-        if (const auto ok = take(buffer_); !ok) {
-            ++corrupt_;
-            log::warn("request {}: a pulled block is not taken: {}", rid_, ok.error().message());
-        }
-        buffer_.clear();
+void KvFetch::ask_store(Hop& hop, Clock::time_point until) {
+    std::vector<kvnode::FoundBlock> blocks;
+    for (Wanted* const each : asked_) {
+        const auto index = static_cast<std::size_t>(each - wanted_.data());
+        blocks.push_back({.index = index, .retention = *hop.has[index]});
     }
+    auto on_block = with_self(
+        [source = hop.source](KvFetch& self, std::size_t index, const kv::SharedBytes& value) {
+            self.received_bytes_ += value.bytes.size();
+            const auto block = kv::open_checked_block(value.bytes);
+            const auto asked = std::ranges::find(self.asked_, &self.wanted_[index]);
+            if (!block || asked == self.asked_.end()) return;
+            self.on_value(static_cast<std::size_t>(asked - self.asked_.begin()), source, *block,
+                          value.bytes.size());
+        });
+    store_load_ = hop.store->load(chain_, std::move(blocks), until, std::move(on_block),
+                                  with_self([](KvFetch& self) { self.end_hop({}); }));
 }
 
-Result<void> KvFetch::take(std::string_view value) {
-    const auto block = kv::decode_block(value);
-    if (!block) return std::unexpected(block.error());
-    const kv::BlockHeader& header = block->header;
-    // The source keeps the order, and leaves out what it doesn't have.
-    while (next_asked_ < asked_.size() && asked_[next_asked_]->name.key != header.key)
-        ++next_asked_;
-    if (next_asked_ == asked_.size())
-        return std::unexpected(Error::corrupt("nobody asked for this block"));
-    Wanted& wanted = *asked_[next_asked_++];
-    if (header.parent != wanted.name.parent || header.tokens != wanted.tokens ||
-        header.component != host_.engine.key_root().component ||
-        block->payload.size() != room_->bytes(wanted.tokens))
-        return std::unexpected(Error::corrupt("the block's header does not fit its key"));
-    room_->write(wanted.room, wanted.tokens, block->payload);
-    wanted.is_there = wanted.is_pulled = true;
-    return {};
+void KvFetch::on_value(std::size_t asked, std::string_view source, const kv::BlockValue& value,
+                       std::size_t bytes) {
+    Wanted& wanted = *asked_[asked];
+    const kv::BlockHeader& header = value.header;
+    if (header.key != wanted.name.key || header.parent != wanted.name.parent ||
+        header.tokens != wanted.tokens || header.component != host_.engine.key_root().component ||
+        value.payload.size() != room_->bytes(wanted.tokens))
+        return on_corrupt(Error::corrupt("the block's header does not fit its key"));
+    if (!wanted.source.empty()) return;
+    room_->write(*wanted.room, wanted.tokens, value.payload);
+    wanted.source = source;
+    hop_bytes_ += bytes;
 }
 
-void KvFetch::end_hop(std::string_view why) {
+void KvFetch::on_corrupt(const Error& error) {
+    ++corrupt_;
+    log::warn("request {}: a block is not taken: {}", rid_, error.message());
+}
+
+void KvFetch::end_hop(const std::string& why) {
     const auto self = shared_from_this();
+    const Hop& hop = hops_[next_hop_ - 1];
     if (!why.empty())
-        log::warn("request {}: blocks of {} can't be had: {}", rid_, sources_[next_source_ - 1].url,
-                  why);
-    call_.reset();
-    deadline_.cancel();
-    ask_next_source();
+        log::warn("request {}: blocks of {} can't be had: {}", rid_,
+                  hop.peer != nullptr ? hop.peer->url : std::string(hop.source), why);
+    const auto now = Clock::now();
+    if (hop_bytes_ > 0) hop.speed->loaded(hop_bytes_, now - hop_began_, now);
+    if (load_ && !hop.is_handover()) load_->took += now - hop_began_;
+    pull_.reset();
+    store_load_.reset();
+    ask_next();
 }
 
 KvFetch::Fetched KvFetch::count() const {
-    Fetched fetched{.corrupt_blocks = corrupt_};
+    Fetched fetched{.missing_tokens = tokens_.size() - 1, .corrupt_blocks = corrupt_};
     const auto add = [&fetched](const Wanted& wanted) {
-        fetched.usable_tokens += wanted.tokens;
-        if (wanted.is_pulled) fetched.pulled_tokens += wanted.tokens;
+        if (wanted.source.empty()) return;
+        fetched.missing_tokens -= wanted.tokens;
+        if (wanted.source == kPool) return;
+        fetched.tokens_by_source[std::string(wanted.source)] += wanted.tokens;
+        ++fetched.blocks;
     };
+    for (const Wanted& each : wanted_) {
+        add(each);
+        fetched.sources.push_back(each.source);
+    }
+    const bool tail_is_used = tail_ && (held_ >= wanted_.size() || wanted_[held_].source.empty());
+    if (tail_is_used) add(*tail_);
     std::size_t run = 0;
-    while (run < wanted_.size() && wanted_[run].is_there) add(wanted_[run++]);
-    if (run == held_ && tail_ && tail_->is_there) add(*tail_);
-    fetched.imported_tokens = fetched.usable_tokens;
-    fetched.pulled_blocks = static_cast<std::size_t>(
-        std::ranges::count_if(wanted_, [](const Wanted& each) { return each.is_pulled; }));
-    if (tail_ && tail_->is_pulled) ++fetched.pulled_blocks;
+    while (run < wanted_.size() && !wanted_[run].source.empty()) ++run;
+    fetched.imported_tokens = run * kBlockTokens;
+    if (run == held_ && tail_is_used && !tail_->source.empty())
+        fetched.imported_tokens += tail_->tokens;
+    fetched.load = load_;
+    fetched.chain = chain_;
+    fetched.names = names_;
     return fetched;
 }
 
 engine::BlockDesk::Written KvFetch::written() const {
     engine::BlockDesk::Written written{.names = {}, .last_is_partial = tail_.has_value()};
     written.names.resize(room_->size());
-    for (const Wanted& each : wanted_)
-        if (each.is_pulled) written.names[each.room] = each.name;
-    if (tail_ && tail_->is_pulled) written.names[tail_->room] = tail_->name;
+    const auto add = [&written](const Wanted& each) {
+        if (each.room && !each.source.empty()) written.names[*each.room] = each.name;
+    };
+    for (const Wanted& each : wanted_) add(each);
+    if (tail_) add(*tail_);
     return written;
 }
 
@@ -263,13 +411,14 @@ void KvFetch::finish() {
 }
 
 void KvFetch::release_sources() {
-    for (const port::KvSource& source : sources_) host_.releases.send(source.url, source.hold);
+    for (const port::KvSource& source : sources_)
+        if (!source.hold.empty()) host_.releases.send(source.url, source.hold);
 }
 
 void KvFetch::cancel() {
     if (std::exchange(over_, true)) return;
-    call_.reset();
-    deadline_.cancel();
+    pull_.reset();
+    store_load_.reset();
     room_.reset();
     found_.reset();
     release_sources();

@@ -1,20 +1,24 @@
 #pragma once
 
-// The decode side of a hand-over: brings the blocks of a prompt from the workers that hold them into
-// the engine's pool, before the request is submitted.
+// Brings the blocks of a prompt from wherever they are into the engine's pool, before the request is
+// submitted: from the worker that prefilled it and holds them, from this worker's other tiers, from
+// workers that have them by chance.
 //
-// Which blocks it wants it says itself, from the tokens and its own engine's root: a key that a source
+// Which blocks it wants it says itself, from the tokens and its own engine's root: a key that somebody
 // names differently is of another model, dtype or salt, and is not asked for. What comes is believed
-// if its checksums, key, parent and sizes are right. Each source gets its time, and one after the other
-// is asked for what is still missing; then all are told that they need not hold it any longer. What
-// could not be had is left to the engine to compute.
+// if its checksums, key, parent and sizes are right. A hand-over's blocks are always fetched; others
+// only if that is predicted to be sooner than computing them (kv/load_choice.h), and no longer than
+// computing them would have taken. One place after the other is asked for what is still missing.
+// Blocks may be missing in the middle: the engine computes what lies between.
 //
 // Everything on the loop's thread, but for the copies' room, which the engine gives.
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
@@ -22,9 +26,18 @@
 #include "net/http_client.h"
 #include "port/generate.h"
 #include "worker/kv_options.h"
+#include "worker/kv_pull.h"
 #include "worker/kv_releases.h"
+#include "worker/kv_tiers.h"
 
 namespace sluice::worker {
+
+/// How a load was decided on, and what became of it.
+struct LoadRecord {
+    kv::LoadChoice choice = kv::LoadChoice::kLoad;
+    kv::LoadPrediction predicted;
+    std::chrono::nanoseconds took{};
+};
 
 class KvFetch : public std::enable_shared_from_this<KvFetch> {
 public:
@@ -35,14 +48,21 @@ public:
         engine::Engine& engine;
         const KvOptions& options;
         KvReleases& releases;
+        KvTiers& tiers;
     };
 
     struct Fetched {
         std::size_t imported_tokens = 0;  ///< For engine::Request.
-        std::size_t usable_tokens = 0;    ///< From the first on, without a gap.
-        std::size_t pulled_tokens = 0;    ///< Of the usable ones, those that came from others.
-        std::size_t pulled_blocks = 0;
+        std::size_t missing_tokens = 0;   ///< But for the last one, those that nobody had.
+        /// Tokens, by where they came from: "peer", or a tier's name.
+        std::map<std::string, std::size_t> tokens_by_source;
+        std::size_t blocks = 0;  ///< That came from elsewhere.
         std::size_t corrupt_blocks = 0;
+        std::optional<LoadRecord> load;  ///< If there was something to decide.
+        kvnode::ChainPtr chain;          ///< Of all full blocks.
+        kv::KeyChain names;
+        /// By block: where it came from, "pool", or empty if it has to be computed.
+        std::vector<std::string_view> sources;
     };
 
     /// `on_done` is called once, never from inside `start`, unless the fetch is cancelled before.
@@ -59,30 +79,50 @@ public:
     [[nodiscard]] std::size_t received_bytes() const { return received_bytes_; }
 
 private:
+    using Clock = std::chrono::steady_clock;
+
     struct Wanted {
         engine::NamedBlock name;
         std::size_t tokens = 0;
-        bool is_there = false;   ///< In this pool, or in `room_`.
-        bool is_pulled = false;  ///< In `room_`.
-        std::size_t room = 0;    ///< Its place there, unless it was in the pool.
+        std::string_view source;          ///< Empty: missing.
+        std::optional<std::size_t> room;  ///< Its place in `room_`, if it is to be loaded.
     };
-    /// What the engine said of the blocks that are wanted.
-    struct Look {
-        engine::BlockDesk::Found found;
-        std::shared_ptr<engine::BlockHold> room;
+    /// One place to ask.
+    struct Hop {
+        std::string_view source;
+        kv::TierSpeed* speed = nullptr;
+        kvnode::BlockStore* store = nullptr;        ///< Or
+        const port::KvSource* peer = nullptr;       ///< another worker.
+        std::vector<std::optional<Retention>> has;  ///< By block.
+        [[nodiscard]] bool is_handover() const { return peer != nullptr && !peer->hold.empty(); }
     };
 
+    template <class Work>
+    [[nodiscard]] auto with_self(Work work);
+
     void name_blocks();
+    void trim_sources(const std::vector<kv::BlockKey>& keys);
+    void name_tail();
     void look();
-    void on_look(Look look);
-    [[nodiscard]] std::vector<Wanted*> missing(std::size_t full, bool with_tail);
-    void ask_next_source();
-    void ask(const port::KvSource& source);
-    void on_done();
-    void on_data(std::string_view data);
-    [[nodiscard]] Result<std::size_t> value_bytes() const;
-    [[nodiscard]] Result<void> take(std::string_view value);
-    void end_hop(std::string_view why);
+    void on_look(engine::BlockDesk::Found found);
+    void find_in_tiers();
+    void add_hops();
+    void add_hop(Hop hop);
+    void decide();
+    [[nodiscard]] kv::LoadPrediction predict(std::vector<std::size_t>& blocks);
+    [[nodiscard]] std::chrono::nanoseconds compute_time(
+        const std::vector<std::size_t>& blocks) const;
+    void drop_choices(std::size_t keep, std::vector<std::size_t> blocks);
+    void make_room();
+    void on_room(std::shared_ptr<engine::BlockHold> room);
+    void ask_next();
+    void ask(Hop& hop);
+    void ask_peer(const Hop& hop, std::chrono::nanoseconds time);
+    void ask_store(Hop& hop, Clock::time_point until);
+    void on_value(std::size_t asked, std::string_view source, const kv::BlockValue& value,
+                  std::size_t bytes);
+    void on_corrupt(const Error& error);
+    void end_hop(const std::string& why);
     void finish();
     void release_sources();
     [[nodiscard]] Fetched count() const;
@@ -94,18 +134,23 @@ private:
     std::vector<TokenId> tokens_;  ///< Prompt and resumed output.
     kv::KeyChain names_;
     std::vector<port::KvSource> sources_;
+    kvnode::ChainPtr chain_;
     std::vector<Wanted> wanted_;  ///< Every full block of the tokens, in order.
     std::optional<Wanted> tail_;  ///< The part that is held of the block after `held_` full ones.
-    std::size_t held_ = 0;        ///< Of `wanted_`, those that some source has.
-    std::vector<Wanted*> asked_;  ///< Of the present source, in order.
-    std::size_t next_asked_ = 0;
+    std::size_t held_ = 0;        ///< Of `wanted_`, those that some hand-over's source holds.
+    std::vector<std::vector<std::optional<Retention>>> found_in_;  ///< By tier.
+    std::size_t finds_ = 0;                                        ///< Under way.
+    std::vector<Hop> hops_;
+    std::size_t next_hop_ = 0;
+    std::optional<LoadRecord> load_;
+    Clock::time_point load_until_;
+    std::vector<Wanted*> asked_;                      ///< Of the present hop.
     std::shared_ptr<const engine::BlockHold> found_;  ///< Keeps what is in the pool there.
     std::shared_ptr<engine::BlockHold> room_;
-    std::size_t next_source_ = 0;
-    std::string buffer_;  ///< The value that is coming in.
-    std::unique_ptr<net::HttpCall> call_;
-    int status_ = 0;
-    net::Timer deadline_;
+    std::unique_ptr<KvPull> pull_;
+    std::unique_ptr<kvnode::Load> store_load_;
+    Clock::time_point hop_began_;
+    std::size_t hop_bytes_ = 0;
     std::size_t received_bytes_ = 0;
     std::size_t corrupt_ = 0;
     bool over_ = false;

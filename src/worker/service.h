@@ -13,9 +13,10 @@
 #include "net/event_loop.h"
 #include "port/load_report.h"
 #include "port/server_info.h"
+#include "worker/block_places.h"
 #include "worker/generation.h"
+#include "worker/kv_publisher.h"
 #include "worker/kv_transfer.h"
-#include "worker/pool_events.h"
 #include "worker/step_watch.h"
 #include "worker/worker_metrics.h"
 
@@ -26,7 +27,7 @@ struct Rank {
     explicit Rank(std::size_t events_kept) : events(events_kept) {}
 
     kvnode::KvEventLog events;
-    PoolEvents pool_events{events};  ///< Outlives the engine, which calls it.
+    BlockPlaces places{events};  ///< Outlives the engine, which tells it.
     std::unique_ptr<engine::Engine> engine;
     std::unique_ptr<kvnode::KvEventFeed> feed;
     std::size_t live = 0;  ///< Generations.
@@ -48,6 +49,13 @@ struct Service {
                       if (on_work_end) on_work_end();
                   }};
     std::vector<std::unique_ptr<Rank>> ranks{};  ///< Empty while the model is loading.
+    KvPublisher publisher{
+        {.loop = loop,
+         .tiers = kv.cache.tiers(),
+         .tasks = kv.cache.tasks(),
+         .on_stored = [this](const std::string& tier,
+                             kvnode::Stored how) { metrics.on_published(tier, how); },
+         .on_dropped = [this](std::size_t blocks) { metrics.on_not_published(blocks); }}};
     /// By request id. Bounded by the engine's own bounds and by the number of connections.
     std::unordered_map<std::string, std::shared_ptr<Generation>> generations{};
     std::function<void()> on_work_end{};  ///< Of a generation, a pull or a hold.

@@ -62,8 +62,8 @@ net::HttpResponse handle_server_info(Service& service, const net::HttpRequest& /
 net::HttpResponse handle_metrics(Service& service, const net::HttpRequest& /*request*/) {
     std::vector<const engine::Engine*> engines;
     for (const auto& rank : service.ranks) engines.push_back(rank->engine.get());
-    net::HttpResponse response =
-        net::HttpResponse::text(200, service.metrics.text(engines, service.kv.holds.size()));
+    net::HttpResponse response = net::HttpResponse::text(
+        200, service.metrics.text(engines, service.kv.holds.size(), service.kv.cache));
     response.headers.set("Content-Type", std::string(metrics::Registry::kContentType));
     return response;
 }

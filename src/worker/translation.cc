@@ -71,7 +71,8 @@ engine::Request to_engine(port::GenerateRequest request) {
 }
 
 port::GenerateFrame to_frame(std::string rid, engine::Output output,
-                             const std::string& abort_reason, std::size_t pulled_tokens) {
+                             const std::string& abort_reason,
+                             const std::map<std::string, std::size_t>& fetched_tokens) {
     port::GenerateFrame frame;
     frame.rid = std::move(rid);
     const bool ends = output.finish && *output.finish != engine::Finish::kHandedOver;
@@ -81,10 +82,13 @@ port::GenerateFrame to_frame(std::string rid, engine::Output output,
     frame.input_logprobs = to_port(output.input_logprobs);
     frame.prompt_tokens = output.prompt_tokens;
     frame.cached_tokens = output.cached_tokens;
-    const std::uint64_t pulled = std::min<std::uint64_t>(pulled_tokens, output.cached_tokens);
-    if (pulled > 0) frame.cached_tokens_by_source["peer"] = pulled;
-    if (output.cached_tokens > pulled)
-        frame.cached_tokens_by_source["pool"] = output.cached_tokens - pulled;
+    std::uint64_t rest = output.cached_tokens;
+    for (const auto& [source, tokens] : fetched_tokens) {
+        const std::uint64_t of_source = std::min<std::uint64_t>(tokens, rest);
+        if (of_source > 0) frame.cached_tokens_by_source[source] = of_source;
+        rest -= of_source;
+    }
+    if (rest > 0) frame.cached_tokens_by_source["pool"] = rest;
     frame.completion_tokens = output.completion_tokens;
     frame.computed_tokens = output.computed_tokens;
     frame.drafted = output.drafted;

@@ -2,6 +2,7 @@
 
 // Between the port's words and the engine's.
 
+#include <map>
 #include <string>
 
 #include "base/error.h"
@@ -17,10 +18,10 @@ namespace sluice::worker {
 [[nodiscard]] engine::Request to_engine(port::GenerateRequest request);
 
 /// `abort_reason` is what the client is told if the output ends with an abort. Of the cached tokens,
-/// up to `pulled_tokens` came from other workers.
-[[nodiscard]] port::GenerateFrame to_frame(std::string rid, engine::Output output,
-                                           const std::string& abort_reason,
-                                           std::size_t pulled_tokens);
+/// up to `fetched_tokens` came from the places they are listed by; the rest were in the pool.
+[[nodiscard]] port::GenerateFrame to_frame(
+    std::string rid, engine::Output output, const std::string& abort_reason,
+    const std::map<std::string, std::size_t>& fetched_tokens);
 
 /// A refusal of Engine::submit as the client sees it, places as they are on the wire.
 struct Refusal {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 
 #include "worker/translation.h"
 
@@ -26,7 +27,6 @@ WorkerMetrics::WorkerMetrics()
       cached_(registry_.counter("sluice_engine_cached_tokens_total",
                                 "Prompt tokens that were not computed", {"source"})),
       cached_tokens_(cached_.with({"pool"})),
-      pulled_tokens_(cached_.with({"peer"})),
       preemptions_(registry_
                        .counter("sluice_engine_preemptions_total",
                                 "Requests that gave their blocks up for others")
@@ -45,18 +45,17 @@ WorkerMetrics::WorkerMetrics()
                         .histogram("sluice_engine_step_seconds", "Time of one step",
                                    metrics::latency_bounds())
                         .with({})),
-      kv_bytes_(
-          registry_.gauge("sluice_kv_bytes", "KV blocks held or kept", {"tier"}).with({"pool"})),
+      kv_tier_bytes_(registry_.gauge("sluice_kv_bytes", "KV blocks held or kept", {"tier"})),
+      kv_bytes_(kv_tier_bytes_.with({"pool"})),
       kv_found_(
           registry_.counter("sluice_kv_hits_total", "Blocks of prompts that were found", {"tier"})),
       kv_hits_(kv_found_.with({"pool"})),
-      kv_pulled_(kv_found_.with({"peer"})),
       kv_misses_(
           registry_
               .counter("sluice_kv_misses_total", "Blocks of prompts that were not found", {"tier"})
               .with({"pool"})),
-      kv_evictions_(registry_.counter("sluice_kv_evictions_total", "Blocks given up", {"cause"})
-                        .with({"space"})),
+      kv_evicted_(registry_.counter("sluice_kv_evictions_total", "Blocks given up", {"cause"})),
+      kv_evictions_(kv_evicted_.with({"space"})),
       kv_corrupt_(registry_
                       .counter("sluice_kv_corrupt_total",
                                "Blocks that came from others and failed their checks")
@@ -65,8 +64,30 @@ WorkerMetrics::WorkerMetrics()
           registry_.gauge("sluice_kv_holds", "Prefilled sequences whose blocks wait to be fetched")
               .with({})),
       kv_hold_ends_(registry_.counter("sluice_kv_holds_ended_total",
-                                      "Prefilled sequences that wait no longer, by why", {"why"})) {
-}
+                                      "Prefilled sequences that wait no longer, by why", {"why"})),
+      kv_choices_(
+          registry_.counter("sluice_kv_choices_total",
+                            "Prompts of which somebody had blocks, by what was predicted to "
+                            "be sooner",
+                            {"choice"})),
+      kv_load_error_(registry_
+                         .histogram("sluice_kv_load_time_ratio",
+                                    "Time of a load by what was predicted",
+                                    {0.1, 0.25, 0.5, 0.75, 0.9, 1.1, 1.33, 2, 4, 10})
+                         .with({})),
+      kv_published_(registry_.counter("sluice_kv_published_total",
+                                      "Blocks left in a tier, by what became of them",
+                                      {"tier", "result"})),
+      kv_not_published_(registry_
+                            .counter("sluice_kv_not_published_total",
+                                     "Blocks that a tier or the queue before it had no room for")
+                            .with({})),
+      numerics_violations_(
+          registry_
+              .counter("sluice_numerics_violations_total",
+                       "Blocks with other bits than those under the same name in a tier")
+              .with({})),
+      tiers_(registry_, kv_tier_bytes_, kv_evicted_) {}
 
 void WorkerMetrics::on_step(const engine::StepReport& step) {
     prefill_tokens_.add(static_cast<double>(step.prefill_tokens));
@@ -87,11 +108,30 @@ void WorkerMetrics::on_admitted(std::uint64_t prompt_tokens, std::uint64_t cache
     kv_misses_.add(static_cast<double>(asked - hits));
 }
 
-void WorkerMetrics::on_pulled(const KvFetch::Fetched& fetched) {
-    pulled_ += fetched.pulled_tokens;
-    pulled_tokens_.add(static_cast<double>(fetched.pulled_tokens));
-    kv_pulled_.add(static_cast<double>(fetched.pulled_blocks));
+void WorkerMetrics::on_fetched(const KvFetch::Fetched& fetched) {
+    for (const auto& [source, tokens] : fetched.tokens_by_source) {
+        fetched_ += tokens;
+        cached_.with({source}).add(static_cast<double>(tokens));
+        kv_found_.with({source}).add(
+            std::ceil(static_cast<double>(tokens) / engine::Engine::kBlockTokens));
+    }
     kv_corrupt_.add(static_cast<double>(fetched.corrupt_blocks));
+    if (!fetched.load) return;
+    kv_choices_.with({kv::to_string(fetched.load->choice)}).add(1);
+    const auto predicted = static_cast<double>(fetched.load->predicted.load.count());
+    if (fetched.load->choice == kv::LoadChoice::kLoad && predicted > 0)
+        kv_load_error_.observe(static_cast<double>(fetched.load->took.count()) / predicted);
+}
+
+void WorkerMetrics::on_published(const std::string& tier, kvnode::Stored how) {
+    constexpr auto kNames =
+        std::to_array<std::string_view>({"stored", "was_there", "differs", "failed"});
+    kv_published_.with({tier, kNames.at(static_cast<std::size_t>(how))}).add(1);
+    if (how == kvnode::Stored::kDiffers) numerics_violations_.add(1);
+}
+
+void WorkerMetrics::on_not_published(std::size_t blocks) {
+    kv_not_published_.add(static_cast<double>(blocks));
 }
 
 void WorkerMetrics::on_hold_end(KvHolds::End how) {
@@ -115,18 +155,20 @@ void WorkerMetrics::read(std::span<const engine::Engine* const> engines) {
     waiting_.set(static_cast<double>(now.waiting));
     if (!engines.empty())
         kv_bytes_.set(static_cast<double>(blocks * block_bytes(*engines.front())));
-    // A request that was pulled for may wait still: then its tokens come off later.
+    // A request that was fetched for may wait still: then its tokens come off later.
     const std::uint64_t cached = now.cached_tokens - last_.cached_tokens;
-    const std::uint64_t own = cached - std::min(cached, pulled_);
-    pulled_ -= cached - own;
+    const std::uint64_t own = cached - std::min(cached, fetched_);
+    fetched_ -= cached - own;
     cached_tokens_.add(static_cast<double>(own));
     raise(preemptions_, now.preemptions, last_.preemptions);
     raise(kv_evictions_, now.evictions, last_.evictions);
     last_ = now;
 }
 
-std::string WorkerMetrics::text(std::span<const engine::Engine* const> engines, std::size_t holds) {
+std::string WorkerMetrics::text(std::span<const engine::Engine* const> engines, std::size_t holds,
+                                KvCache& cache) {
     read(engines);
+    tiers_.read(cache);
     kv_holds_.set(static_cast<double>(holds));
     return registry_.text();
 }

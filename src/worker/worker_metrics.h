@@ -11,6 +11,8 @@
 #include "engine/engine.h"
 #include "worker/kv_fetch.h"
 #include "worker/kv_holds.h"
+#include "worker/kv_publisher.h"
+#include "worker/kv_tier_metrics.h"
 
 namespace sluice::worker {
 
@@ -24,14 +26,17 @@ public:
     /// A request got its place in the pool, with `cached_tokens` of its prompt found there.
     void on_admitted(std::uint64_t prompt_tokens, std::uint64_t cached_tokens);
 
-    /// Blocks came from other workers, or were damaged on the way.
-    void on_pulled(const KvFetch::Fetched& fetched);
+    /// Blocks came from elsewhere, or were damaged on the way, or were better computed.
+    void on_fetched(const KvFetch::Fetched& fetched);
+    /// A block was left in a tier, or would have been if there had been room.
+    void on_published(const std::string& tier, kvnode::Stored how);
+    void on_not_published(std::size_t blocks);
     void on_hold_end(KvHolds::End how);
 
     /// Everything as text; there is no engine while the model is loading, and `holds` are the sequences
     /// that wait to be fetched. The loop's thread.
     [[nodiscard]] std::string text(std::span<const engine::Engine* const> engines,
-                                   std::size_t holds);
+                                   std::size_t holds, KvCache& cache);
 
 private:
     void read(std::span<const engine::Engine* const> engines);
@@ -44,7 +49,6 @@ private:
     metrics::Counter decode_tokens_;
     metrics::Family<metrics::Counter> cached_;
     metrics::Counter cached_tokens_;
-    metrics::Counter pulled_tokens_;
     metrics::Counter preemptions_;
     metrics::Family<metrics::Counter> drafts_;
     metrics::Counter drafts_accepted_;
@@ -53,17 +57,24 @@ private:
     metrics::Counter mtp_accepted_;
     metrics::Counter mtp_rejected_;
     metrics::Histogram step_seconds_;
+    metrics::Family<metrics::Gauge> kv_tier_bytes_;
     metrics::Gauge kv_bytes_;
     metrics::Family<metrics::Counter> kv_found_;
     metrics::Counter kv_hits_;
-    metrics::Counter kv_pulled_;
     metrics::Counter kv_misses_;
+    metrics::Family<metrics::Counter> kv_evicted_;
     metrics::Counter kv_evictions_;
     metrics::Counter kv_corrupt_;
     metrics::Gauge kv_holds_;
     metrics::Family<metrics::Counter> kv_hold_ends_;
-    std::uint64_t pulled_ = 0;  ///< Tokens since the last read: the engines count them as cached.
-    engine::EngineStats last_;  ///< What the counters read from the engine stand at.
+    metrics::Family<metrics::Counter> kv_choices_;
+    metrics::Histogram kv_load_error_;
+    metrics::Family<metrics::Counter> kv_published_;
+    metrics::Counter kv_not_published_;
+    metrics::Counter numerics_violations_;
+    KvTierMetrics tiers_;
+    std::uint64_t fetched_ = 0;  ///< Tokens since the last read: the engines count them as cached.
+    engine::EngineStats last_;   ///< What the counters read from the engine stand at.
 };
 
 }  // namespace sluice::worker

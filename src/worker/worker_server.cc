@@ -73,12 +73,16 @@ Result<std::unique_ptr<Rank>> make_rank(net::EventLoop& loop,
                                         const std::shared_ptr<const engine::Model>& model,
                                         engine::EngineOptions options) {
     auto rank = std::make_unique<Rank>(events_kept(options));
-    options.block_observer = &rank->pool_events;
+    options.block_observer = &rank->places;
     auto engine = engine::Engine::create(model, std::move(options));
     if (!engine) return std::unexpected(engine.error());
     rank->engine = std::move(*engine);
     rank->feed = std::make_unique<kvnode::KvEventFeed>(
-        loop, pool_snapshots(*rank->engine, rank->events), rank->events);
+        loop,
+        [places = &rank->places](const std::function<void(kvnode::KvEventFeed::Snapshot)>& done) {
+            done(places->snapshot());
+        },
+        rank->events);
     return rank;
 }
 
@@ -100,6 +104,8 @@ Result<std::unique_ptr<WorkerServer>> WorkerServer::listen(net::EventLoop& loop,
     options.http.stream_backlog_bytes =
         std::max(options.http.stream_backlog_bytes, kLargest + 2 * limits::kSseEventBytes);
     std::unique_ptr<WorkerServer> worker(new WorkerServer(loop, options));
+    if (auto opened = worker->service_.kv.cache.open_stores(); !opened)
+        return std::unexpected(opened.error());
     auto server = net::HttpServer::listen(
         loop, std::move(options.http),
         [raw = worker.get()](const std::shared_ptr<net::HttpExchange>& exchange) {
@@ -127,6 +133,9 @@ Result<void> WorkerServer::serve(const std::shared_ptr<const engine::Model>& mod
         metrics->on_step(step);
         if (also) also(step);
     };
+    const bool compatible = service_.kv_options.compatible_builds;
+    service_.about.kv_reuse = compatible ? "compatible" : "exact";
+    if (!compatible) options.kv_build = to_hex(version_digest(service_.about)).substr(0, 16);
     std::vector<std::unique_ptr<Rank>> made;
     for (std::size_t i = 0; i < ranks; ++i) {
         auto rank = make_rank(service_.loop, model, options);
@@ -134,6 +143,9 @@ Result<void> WorkerServer::serve(const std::shared_ptr<const engine::Model>& mod
         made.push_back(std::move(*rank));
     }
     service_.ranks = std::move(made);
+    std::vector<BlockPlaces*> places;
+    for (const auto& rank : service_.ranks) places.push_back(&rank->places);
+    service_.kv.cache.tell(std::move(places));
     for (const auto& rank : service_.ranks) rank->engine->start();
     if (service_.state == port::EngineState::kLoading) {
         service_.state = port::EngineState::kReady;

@@ -56,6 +56,8 @@ public:
     }
     /// Prefilled sequences that wait to be fetched.
     [[nodiscard]] std::size_t holds() const { return service_.kv.holds.size(); }
+    /// Whether no block is on its way into other tiers.
+    [[nodiscard]] bool published() const { return service_.publisher.idle(); }
     [[nodiscard]] port::ServerInfo info() const;
 
 private:

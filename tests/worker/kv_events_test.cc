@@ -7,7 +7,7 @@
 
 #include "kvnode/kv_event_query.h"
 #include "tests/worker/support.h"
-#include "worker/pool_events.h"
+#include "worker/block_places.h"
 
 namespace sluice::worker {
 namespace {
@@ -155,9 +155,9 @@ TEST(KvEventsTest, ALostDeletionHeals) {
 
 TEST(KvEventsTest, ALongSnapshotComesInPagesWhileThePoolGoesOn) {
     kvnode::KvEventLog log(64);
-    PoolEvents events(log);
+    BlockPlaces places(log);
     auto engine =
-        engine::Engine::create(tiny_model(), {.pool_tokens = 4'096, .block_observer = &events});
+        engine::Engine::create(tiny_model(), {.pool_tokens = 4'096, .block_observer = &places});
     ASSERT_TRUE(engine.has_value());
     (*engine)->start();
     std::unique_ptr<kvnode::KvEventFeed> feed;
@@ -166,8 +166,12 @@ TEST(KvEventsTest, ALongSnapshotComesInPagesWhileThePoolGoesOn) {
         feed->answer(*query, exchange);
     });
     server.thread().call([&] {
-        feed = std::make_unique<kvnode::KvEventFeed>(server.thread().loop(),
-                                                     pool_snapshots(**engine, log), log, 5);
+        feed = std::make_unique<kvnode::KvEventFeed>(
+            server.thread().loop(),
+            [&places](const std::function<void(kvnode::KvEventFeed::Snapshot)>& done) {
+                done(places.snapshot());
+            },
+            log, 5);
     });
     const auto generate = [&](std::uint32_t number, std::size_t prompt) {
         std::promise<void> over;

@@ -141,6 +141,15 @@ public:
         }
         return false;
     }
+    /// Until nothing is on its way into other tiers.
+    [[nodiscard]] bool wait_until_published() {
+        const auto end = std::chrono::steady_clock::now() + kPatience;
+        while (std::chrono::steady_clock::now() < end) {
+            if (loop_.call([&] { return server_->published(); })) return true;
+            std::this_thread::yield();
+        }
+        return false;
+    }
     [[nodiscard]] bool wait_until_waiting(std::size_t count) {
         const auto end = std::chrono::steady_clock::now() + kPatience;
         while (std::chrono::steady_clock::now() < end) {

@@ -9,7 +9,9 @@ TEST(WorkerMetricsTest, GuessesAreCountedByWhatBecameOfThemAndByWhoGuessed) {
     WorkerMetrics metrics;
     metrics.on_step({.drafted = 7, .accepted = 4, .mtp_drafted = 3, .mtp_accepted = 1});
     metrics.on_step({.drafted = 2, .accepted = 2});
-    const std::string text = metrics.text({}, 0);
+    net::EventLoop loop;
+    KvCache cache(loop, {});
+    const std::string text = metrics.text({}, 0, cache);
     for (const char* line : {
              "sluice_draft_tokens_total{result=\"accepted\"} 6",
              "sluice_draft_tokens_total{result=\"rejected\"} 3",

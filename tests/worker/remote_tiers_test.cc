@@ -1,0 +1,303 @@
+// Blocks that outlive their worker, in a shared directory and on a real redis-server: whatever comes
+// back, whatever is missing or damaged, the tokens and log-probabilities are those of one engine.
+
+#include <filesystem>
+#include <fstream>
+
+#include "kv/block_name.h"
+#include "tests/kv/folder.h"
+#include "tests/kvnode/redis_process.h"
+#include "tests/worker/support.h"
+
+namespace sluice::worker {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace)
+using kvnode::testing::RedisProcess;
+
+constexpr std::size_t kBlock = engine::Engine::kBlockTokens;
+constexpr std::size_t kBlocks = 10;
+using Sources = std::map<std::string, std::uint64_t>;
+
+/// A store outside of any worker, and what can happen to it.
+class Place {
+public:
+    virtual ~Place() = default;
+    [[nodiscard]] virtual std::string url() const = 0;
+    [[nodiscard]] virtual std::string source() const = 0;
+    virtual void lose(const kv::BlockName& name) = 0;
+    virtual void damage(const kv::BlockName& name) = 0;
+    /// As a worker of another build would leave it: the same name, other bits, whole.
+    [[nodiscard]] virtual std::size_t count() = 0;
+};
+
+class DirectoryPlace final : public Place {
+public:
+    [[nodiscard]] std::string url() const override { return "dir://" + folder_.path().string(); }
+    [[nodiscard]] std::string source() const override { return "directory"; }
+    void lose(const kv::BlockName& name) override {
+        ASSERT_TRUE(std::filesystem::remove(file_of(name)));
+    }
+    void damage(const kv::BlockName& name) override {
+        std::fstream file(file_of(name), std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(2'000);
+        file.put('!');
+    }
+    [[nodiscard]] std::size_t count() override {
+        std::size_t count = 0;
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path()))
+            if (entry.path().filename().string().find("chat") != std::string::npos ||
+                entry.path().filename().string().size() >= 64)
+                count += entry.is_regular_file() ? 1 : 0;
+        return count;
+    }
+
+private:
+    [[nodiscard]] std::filesystem::path file_of(const kv::BlockName& name) const {
+        const std::string hex = to_hex(name.key);
+        for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path()))
+            if (entry.is_regular_file() &&
+                entry.path().string().find(hex.substr(hex.size() - 40)) != std::string::npos)
+                return entry.path();
+        ADD_FAILURE() << "no file of " << hex;
+        return {};
+    }
+
+    kv::testing::Folder folder_;
+};
+
+class RedisPlace final : public Place {
+public:
+    [[nodiscard]] std::string url() const override { return "redis://" + redis_.place(); }
+    [[nodiscard]] std::string source() const override { return "node"; }
+    void lose(const kv::BlockName& name) override {
+        ASSERT_EQ(redis_.ask("DEL " + kv::to_wire(name)), ":1");
+    }
+    void damage(const kv::BlockName& name) override {
+        static_cast<void>(redis_.ask("SETRANGE " + kv::to_wire(name) + " 2000 !!"));
+    }
+    [[nodiscard]] std::size_t count() override {
+        return std::stoul(redis_.ask("DBSIZE").substr(1));
+    }
+
+private:
+    RedisProcess redis_;
+};
+
+class RemoteTiersTest : public ::testing::TestWithParam<std::string_view> {
+protected:
+    void SetUp() override {
+        if (GetParam() == "Directory") {
+            place_ = std::make_unique<DirectoryPlace>();
+        } else if (kvnode::testing::redis_server_program().empty()) {
+            GTEST_SKIP() << "there is no redis-server here";
+        } else {
+            place_ = std::make_unique<RedisPlace>();
+        }
+    }
+
+    [[nodiscard]] TestWorker::Setup setup(
+        std::optional<kv::ForcedChoice> forced = kv::ForcedChoice::kLoad) const {
+        TestWorker::Setup setup;
+        setup.kv.stores = {place_->url()};
+        setup.kv.forced = forced;
+        setup.kv.find_time = setup.kv.load_time = kPatience;
+        return setup;
+    }
+
+    static port::GenerateRequest story(std::uint32_t id) {
+        port::GenerateRequest asked = request(1, kBlocks * kBlock + 5, 12);
+        asked.rid = rid(id);
+        asked.return_logprob = true;
+        asked.kv.tenant = asked.kv.salt = "acme";
+        return asked;
+    }
+
+    static Stream answer(TestWorker& worker, const port::GenerateRequest& request) {
+        FrameReader reader(worker.port(), request);
+        Stream stream = reader.rest();
+        EXPECT_FALSE(stream.frames.empty());
+        EXPECT_TRUE(worker.wait_until_published());
+        return stream;
+    }
+
+    /// Leaves the story there with a worker that is gone afterwards; what it answered.
+    Stream leave() {
+        TestWorker worker(setup());
+        const auto root =
+            worker.thread().call([&] { return worker.server().engine()->key_root(); });
+        keys_ = kv::KeyChain(root, {.shared = "acme"}).keys(story(1).input_ids);
+        Stream stream = answer(worker, story(1));
+        EXPECT_EQ(sources(stream), Sources{});
+        EXPECT_GE(place_->count(), kBlocks);
+        return stream;
+    }
+
+    [[nodiscard]] kv::BlockName name(std::size_t block) const {
+        return {.tenant = "acme", .retention = Retention::kChat, .key = keys_[block]};
+    }
+    static Sources sources(const Stream& stream) {
+        return stream.frames.back().cached_tokens_by_source;
+    }
+    [[nodiscard]] Sources found(std::size_t blocks) const {
+        return {{place_->source(), blocks * kBlock}};
+    }
+    static std::vector<port::PositionLogprobs> logprobs(const Stream& stream) {
+        std::vector<port::PositionLogprobs> all;
+        for (const port::GenerateFrame& frame : stream.frames)
+            all.insert(all.end(), frame.output_logprobs.begin(), frame.output_logprobs.end());
+        return all;
+    }
+    static void expect_same(const Stream& stream, const Stream& whole) {
+        EXPECT_EQ(stream.tokens(), whole.tokens());
+        EXPECT_EQ(logprobs(stream), logprobs(whole));
+    }
+
+    std::unique_ptr<Place> place_;
+    std::vector<kv::BlockKey> keys_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Places, RemoteTiersTest, ::testing::Values("Directory", "Redis"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST_P(RemoteTiersTest, ANewWorkerGoesOnWithWhatAnotherLeft) {
+    const Stream whole = leave();
+    EXPECT_EQ(whole.tokens(), engine_tokens(story(1)));
+    TestWorker worker(setup());
+    const Stream again = answer(worker, story(2));
+    expect_same(again, whole);
+    EXPECT_EQ(sources(again), found(kBlocks));
+    EXPECT_TRUE(worker.wait_until_idle());
+}
+
+TEST_P(RemoteTiersTest, AHoleCostsWhatIsInIt) {
+    const Stream whole = leave();
+    for (const std::size_t lost : {0U, 4U, 9U}) {
+        place_->lose(name(lost));
+        {
+            TestWorker worker(setup());
+            const Stream again = answer(worker, story(2));
+            expect_same(again, whole);
+            EXPECT_EQ(sources(again), found(kBlocks - 1)) << lost;
+        }
+        // It was computed and left there again.
+        TestWorker worker(setup());
+        EXPECT_EQ(sources(answer(worker, story(3))), found(kBlocks));
+    }
+}
+
+TEST_P(RemoteTiersTest, ADamagedBlockIsAMissAndIsReplaced) {
+    const Stream whole = leave();
+    place_->damage(name(3));
+    {
+        TestWorker worker(setup());
+        const Stream again = answer(worker, story(2));
+        expect_same(again, whole);
+        EXPECT_EQ(sources(again), found(kBlocks - 1));
+    }
+    TestWorker worker(setup());
+    EXPECT_EQ(sources(answer(worker, story(3))), found(kBlocks));
+}
+
+TEST_P(RemoteTiersTest, ASplitTakesFromItOnBothSides) {
+    const Stream whole = leave();
+    TestWorker left(setup());
+    TestWorker right(setup());
+    port::GenerateRequest first = story(2);
+    first.phase = port::Phase::kPrefill;
+    const Stream prefilled = answer(left, first);
+    ASSERT_TRUE(prefilled.frames.back().kv.has_value());
+    EXPECT_EQ(sources(prefilled), found(kBlocks));
+    port::GenerateRequest second = story(3);
+    second.phase = port::Phase::kDecode;
+    second.resume_output_ids = prefilled.tokens();
+    second.kv.sources = {prefilled.frames.back().kv->source};
+    second.kv.sources[0].url = left.url();
+    Stream decoded = answer(right, second);
+    decoded.frames.insert(decoded.frames.begin(), prefilled.frames.begin(), prefilled.frames.end());
+    expect_same(decoded, whole);
+    // The same, but the worker that holds the blocks is gone: the tier has all but the tail.
+    second.rid = rid(4);
+    second.kv.sources[0].url = "http://127.0.0.1:1";
+    TestWorker third(setup());
+    Stream alone = answer(third, second);
+    EXPECT_EQ(sources(alone), found(kBlocks));
+    alone.frames.insert(alone.frames.begin(), prefilled.frames.begin(), prefilled.frames.end());
+    expect_same(alone, whole);
+}
+
+TEST_P(RemoteTiersTest, AnAnswerResumedAtAnyTokenGoesOnWithTheSameBits) {
+    const Stream whole = leave();
+    const std::vector<TokenId> tokens = whole.tokens();
+    TestWorker worker(setup());
+    for (std::size_t given = 1; given < tokens.size(); given += 3) {
+        port::GenerateRequest resumed = story(static_cast<std::uint32_t>(10 + given));
+        resumed.resume_output_ids.assign(tokens.begin(),
+                                         tokens.begin() + static_cast<std::ptrdiff_t>(given));
+        const Stream rest = answer(worker, resumed);
+        EXPECT_TRUE(std::ranges::equal(rest.tokens(), std::span(tokens).subspan(given)));
+        const auto all = logprobs(whole);
+        EXPECT_TRUE(std::ranges::equal(logprobs(rest), std::span(all).subspan(given)));
+    }
+}
+
+TEST_P(RemoteTiersTest, NobodyElseFindsIt) {
+    const Stream whole = leave();
+    TestWorker worker(setup());
+    port::GenerateRequest tenant = story(2);
+    tenant.kv.tenant = tenant.kv.salt = "other";
+    port::GenerateRequest thief = story(3);
+    thief.kv.tenant =
+        "other";  // With the salt of the first: names alone don't open anything either.
+    port::GenerateRequest user = story(4);
+    user.kv.own_salt = "anna";
+    EXPECT_EQ(sources(answer(worker, tenant)), Sources{});
+    TestWorker second(setup());
+    EXPECT_EQ(sources(answer(second, thief)), Sources{});
+    TestWorker third(setup());
+    EXPECT_EQ(sources(answer(third, user)), Sources{});
+    TestWorker fourth(setup());
+    EXPECT_EQ(sources(answer(fourth, story(5))), found(kBlocks));
+}
+
+TEST_P(RemoteTiersTest, AnotherBuildFindsItOnlyIfThatIsAllowed) {
+    TestWorker::Setup compatible = setup();
+    compatible.kv.compatible_builds = true;
+    TestWorker::Setup exact = setup();
+    {
+        TestWorker worker(compatible);
+        static_cast<void>(answer(worker, story(1)));
+    }
+    TestWorker other(exact);
+    EXPECT_EQ(sources(answer(other, story(2))), Sources{});
+    TestWorker same(compatible);
+    EXPECT_EQ(sources(answer(same, story(3))), found(kBlocks));
+}
+
+TEST_P(RemoteTiersTest, APromptIsAnsweredWhateverTheTierPromises) {
+    const Stream whole = leave();
+    TestWorker worker(setup(std::nullopt));
+    for (std::uint32_t i = 2; i < 8; ++i) expect_same(answer(worker, story(i)), whole);
+    TestClient client;
+    const std::string metrics = client.fetch({.url = worker.url("/metrics")}).body;
+    EXPECT_NE(metrics.find("sluice_kv_choices_total{choice=\""), std::string::npos);
+}
+
+TEST(LostNodeTest, ANodeThatDiesCostsNoRequest) {
+    if (kvnode::testing::redis_server_program().empty()) GTEST_SKIP() << "no redis-server here";
+    RedisProcess redis;
+    TestWorker::Setup setup;
+    setup.kv.stores = {"redis://" + redis.place()};
+    setup.kv.forced = kv::ForcedChoice::kLoad;
+    TestWorker worker(setup);
+    for (std::uint32_t i = 1; i < 12; ++i) {
+        if (i == 5) redis.kill();
+        const port::GenerateRequest asked = request(i % 4, 6 * kBlock, 6);
+        FrameReader reader(worker.port(), asked);
+        EXPECT_EQ(reader.rest().tokens(), engine_tokens(asked)) << i;
+    }
+    EXPECT_TRUE(worker.wait_until_idle());
+}
+
+}  // namespace
+}  // namespace sluice::worker

@@ -1,0 +1,180 @@
+// A worker that leaves its blocks in other tiers and takes them from there: whichever it takes, and
+// whichever are missing, the tokens are those of one engine.
+
+#include "tests/worker/support.h"
+
+namespace sluice::worker {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace)
+
+constexpr std::size_t kBlock = engine::Engine::kBlockTokens;
+using Sources = std::map<std::string, std::uint64_t>;
+
+/// A pool of 24 blocks, which another prompt fills; loads whatever can be loaded.
+TestWorker::Setup small_pool() {
+    return {.engine = {.pool_tokens = 24 * kBlock, .running_max = 8},
+            .kv = {.dram_bytes = 64 << 20, .forced = kv::ForcedChoice::kLoad}};
+}
+
+Stream answer(TestWorker& worker, const port::GenerateRequest& request) {
+    FrameReader reader(worker.port(), request);
+    Stream stream = reader.rest();
+    EXPECT_FALSE(stream.frames.empty());
+    EXPECT_TRUE(stream.frames.back().finish_reason.has_value());
+    EXPECT_TRUE(worker.wait_until_published());
+    return stream;
+}
+
+/// Fills the pool with something else.
+void push_out(TestWorker& worker, std::uint32_t number) {
+    port::GenerateRequest other = request(number, 23 * kBlock + 30, 2);
+    other.kv.retention = Retention::kNone;
+    static_cast<void>(answer(worker, other));
+}
+
+port::GenerateRequest story(std::uint32_t id, std::size_t prompt = 10 * kBlock + 5) {
+    port::GenerateRequest asked = request(1, prompt, 12);
+    asked.rid = rid(id);
+    asked.kv.tenant = "acme";
+    asked.kv.salt = "acme";
+    return asked;
+}
+
+Sources sources(const Stream& stream) { return stream.frames.back().cached_tokens_by_source; }
+
+TEST(TiersTest, WhatLeftThePoolComesBackFromMemory) {
+    TestWorker worker(small_pool());
+    const auto expected = engine_tokens(story(1));
+    EXPECT_EQ(answer(worker, story(1)).tokens(), expected);
+    EXPECT_EQ(sources(answer(worker, story(2))), (Sources{{"pool", 10 * kBlock}}));
+    push_out(worker, 3);
+    const Stream again = answer(worker, story(4));
+    EXPECT_EQ(again.tokens(), expected);
+    EXPECT_EQ(sources(again), (Sources{{"dram", 10 * kBlock}}));
+    EXPECT_EQ(again.frames.back().cached_tokens, 10 * kBlock);
+    EXPECT_TRUE(worker.wait_until_idle());
+}
+
+TEST(TiersTest, AnAnswerIsKeptForTheNextTurn) {
+    TestWorker worker(small_pool());
+    port::GenerateRequest first = story(1, 3 * kBlock);
+    first.sampling_params.max_new_tokens = 2 * kBlock;
+    const auto tokens = answer(worker, first).tokens();
+    push_out(worker, 2);
+    port::GenerateRequest next = first;
+    next.rid = rid(3);
+    next.input_ids.insert(next.input_ids.end(), tokens.begin(), tokens.end());
+    next.input_ids.push_back(5);
+    const auto expected = engine_tokens(next);
+    const Stream stream = answer(worker, next);
+    EXPECT_EQ(stream.tokens(), expected);
+    // The last token's row was never computed, so neither was its block.
+    EXPECT_EQ(sources(stream), (Sources{{"dram", 4 * kBlock}}));
+}
+
+TEST(TiersTest, NobodyElseFindsIt) {
+    TestWorker worker(small_pool());
+    static_cast<void>(answer(worker, story(1)));
+    push_out(worker, 2);
+    port::GenerateRequest other_tenant = story(3);
+    other_tenant.kv.tenant = other_tenant.kv.salt = "other";
+    port::GenerateRequest other_user = story(4);
+    other_user.kv.own_salt = "anna";
+    other_user.kv.own_from = 100;
+    port::GenerateRequest only_by_name = story(5);
+    only_by_name.kv.salt = "other";
+    const auto expected = engine_tokens(story(1));
+    for (const auto& request : {other_tenant, only_by_name}) {
+        const Stream stream = answer(worker, request);
+        EXPECT_EQ(stream.tokens(), expected);
+        EXPECT_EQ(sources(stream), Sources{});
+        push_out(worker, 6);
+    }
+    EXPECT_EQ(sources(answer(worker, other_user)), (Sources{{"dram", kBlock}}));
+}
+
+TEST(TiersTest, WhatIsToLeaveNothingLeavesNothing) {
+    TestWorker worker(small_pool());
+    port::GenerateRequest secret = story(1);
+    secret.kv.retention = Retention::kNone;
+    static_cast<void>(answer(worker, secret));
+    push_out(worker, 2);
+    EXPECT_EQ(sources(answer(worker, story(3))), Sources{});
+}
+
+TEST(TiersTest, ClassesFindEachOthersBlocks) {
+    TestWorker worker(small_pool());
+    port::GenerateRequest agent = story(1);
+    agent.kv.retention = Retention::kAgent;
+    static_cast<void>(answer(worker, agent));
+    push_out(worker, 2);
+    EXPECT_EQ(sources(answer(worker, story(3))), (Sources{{"dram", 10 * kBlock}}));
+}
+
+TEST(TiersTest, WhatIsComputedAgainHasTheSameBits) {
+    TestWorker::Setup setup = small_pool();
+    setup.kv.forced = kv::ForcedChoice::kRecompute;
+    TestWorker worker(setup);
+    const auto expected = engine_tokens(story(1));
+    for (std::uint32_t i = 1; i < 6; i += 2) {
+        const Stream stream = answer(worker, story(i));
+        EXPECT_EQ(stream.tokens(), expected);
+        EXPECT_EQ(sources(stream), Sources{});
+        push_out(worker, i + 1);
+    }
+    TestClient client;
+    const std::string metrics = client.fetch({.url = worker.url("/metrics")}).body;
+    EXPECT_NE(metrics.find("sluice_numerics_violations_total 0"), std::string::npos);
+}
+
+TEST(TiersTest, AnotherWorkersPoolIsASource) {
+    TestWorker left;
+    TestWorker right({.kv = {.forced = kv::ForcedChoice::kLoad}});
+    const auto expected = engine_tokens(story(1));
+    static_cast<void>(answer(left, story(1)));
+    port::GenerateRequest asked = story(2);
+    const auto root = left.thread().call([&] { return left.server().engine()->key_root(); });
+    const kv::KeyChain names(root, {.shared = "acme"});
+    port::KvSource source{.url = left.url(), .keys = names.keys(asked.input_ids)};
+    ASSERT_EQ(source.keys.size(), 10U);
+    source.keys.resize(7);
+    asked.kv.sources = {source};
+    const Stream stream = answer(right, asked);
+    EXPECT_EQ(stream.tokens(), expected);
+    EXPECT_EQ(sources(stream), (Sources{{"peer", 7 * kBlock}}));
+    EXPECT_TRUE(left.wait_until_idle());
+}
+
+TEST(TiersTest, ASourceThatIsGoneCostsNothingButTime) {
+    TestWorker right({.kv = {.forced = kv::ForcedChoice::kLoad}});
+    std::string gone;
+    {
+        const TestWorker left;
+        gone = left.url();
+    }
+    port::GenerateRequest asked = story(2);
+    asked.kv.sources = {{.url = gone, .keys = {sha256("not ours")}}};
+    const Stream stream = answer(right, asked);
+    EXPECT_EQ(stream.tokens(), engine_tokens(story(1)));
+    EXPECT_EQ(sources(stream), Sources{});
+}
+
+TEST(TiersTest, ManyAtOnceGetTheirOwn) {
+    TestWorker worker(small_pool());
+    std::vector<std::unique_ptr<FrameReader>> readers;
+    for (std::uint32_t round = 0; round < 3; ++round) {
+        for (std::uint32_t i = 0; i < 6; ++i) {
+            port::GenerateRequest asked = request(i, 3 * kBlock + 9 * i, 20);
+            asked.rid = rid(100 * (round + 1) + i);
+            readers.push_back(std::make_unique<FrameReader>(worker.port(), asked));
+        }
+        for (std::uint32_t i = 0; i < 6; ++i)
+            EXPECT_EQ(readers[readers.size() - 6 + i]->rest().tokens(),
+                      engine_tokens(request(i, 3 * kBlock + 9 * i, 20)));
+    }
+    EXPECT_TRUE(worker.wait_until_idle());
+}
+
+}  // namespace
+}  // namespace sluice::worker
