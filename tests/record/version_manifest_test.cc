@@ -31,7 +31,7 @@ TEST(VersionManifestTest, EveryFieldChangesTheDigest) {
         value = before;
         ++fields;
     });
-    EXPECT_EQ(fields, 13);
+    EXPECT_EQ(fields, 14);
     EXPECT_EQ(changed, manifest);
 }
 
