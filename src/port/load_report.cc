@@ -77,6 +77,7 @@ std::string to_json(const LoadReport& report) {
         writer.end_array();
     }
     if (report.pid != 0) writer.field("pid", report.pid);
+    if (report.kv_epoch != 0) writer.field("kv_epoch", report.kv_epoch);
     writer.end_object();
     return out;
 }
@@ -92,6 +93,7 @@ Result<LoadReport> parse_load_report(std::string_view json) {
     read_load(fields, report);
     read_ranks(fields, report.ranks);
     fields.read("pid", report.pid, 0, kAnyCount);
+    fields.read("kv_epoch", report.kv_epoch, 0, kAny64);
     if (error) return std::unexpected(*error);
     return report;
 }

@@ -41,6 +41,8 @@ struct LoadReport {
     std::vector<RankLoad> ranks{};      ///< By rank; empty where there is only one.
     /// The process, so that a restart is seen however quick it was; 0 if it does not say.
     std::uint32_t pid = 0;
+    /// Of the list of cache nodes that it follows (port/kv_orders.h); 0: the one it was started with.
+    std::uint64_t kv_epoch = 0;
     bool operator==(const LoadReport&) const = default;
 };
 

@@ -8,7 +8,9 @@
 #include "port/abort.h"
 #include "port/generate.h"
 #include "port/kv_events.h"
+#include "port/kv_orders.h"
 #include "port/kv_pull.h"
+#include "port/kv_status.h"
 #include "port/load_report.h"
 #include "port/server_info.h"
 
@@ -35,5 +37,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     check(sluice::port::parse_load_report, text);
     check(sluice::port::parse_kv_pull_request, text);
     check(sluice::port::parse_kv_release_request, text);
+    check(sluice::port::parse_kv_status, text);
+    check(sluice::port::parse_kv_drop_order, text);
+    check(sluice::port::parse_kv_pin_order, text);
+    check(sluice::port::parse_kv_nodes_order, text);
+    check(sluice::port::parse_kv_order_result, text);
     return 0;
 }

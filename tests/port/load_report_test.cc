@@ -13,7 +13,8 @@ TEST(LoadReportTest, ComesBackEqual) {
             .kv_used_share = 0.1F,
             .computed_tokens = 1'000'000,
             .ranks = {{.running = 1}, {.running = 2, .waiting = 17, .computed_tokens = 5}},
-            .pid = 4711};
+            .pid = 4711,
+            .kv_epoch = 9};
         EXPECT_EQ(parse_load_report(to_json(report)), report);
     }
 }
