@@ -42,6 +42,9 @@ public:
     /// Takes over the blocks of a sequence that computes no more.
     [[nodiscard]] std::shared_ptr<const BlockHold> hold(std::vector<BlockIndex> blocks);
 
+    /// Forgets what the pool keeps for nobody.
+    void forget_kept() { pool_.clear_kept(); }
+
     [[nodiscard]] std::vector<NamedBlock> named_blocks() const { return pool_.named_blocks(); }
 
     /// Gives back what ended holds held.

@@ -22,6 +22,7 @@ port::RankLoad load_of(const engine::EngineStats& stats) {
 
 port::LoadReport load_of(const Service& service, port::EngineState state) {
     port::LoadReport report{.state = state, .pid = static_cast<std::uint32_t>(::getpid())};
+    report.kv_epoch = service.kv.cache.nodes_epoch();
     std::vector<port::RankLoad> ranks;
     for (const auto& rank : service.ranks) {
         const port::RankLoad load = load_of(rank->engine->stats());

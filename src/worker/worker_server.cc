@@ -13,6 +13,7 @@
 #include "worker/generate_handler.h"
 #include "worker/kv_event_handler.h"
 #include "worker/kv_handlers.h"
+#include "worker/kv_orders_handlers.h"
 #include "worker/status_handlers.h"
 #include "worker/translation.h"
 
@@ -40,6 +41,10 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"/ready", "GET", handle_ready},
     {"/server_info", "GET", handle_server_info},
     {"/metrics", "GET", handle_metrics},
+    {"/kv/status", "GET", handle_kv_status},
+    {"/kv/drop", "POST", handle_kv_drop},
+    {"/kv/pin", "POST", handle_kv_pin},
+    {"/kv/nodes", "POST", handle_kv_nodes},
 });
 
 /// Those that take their time.
@@ -52,6 +57,7 @@ constexpr auto kSlowRoutes = std::to_array<SlowRoute>({
     {"/generate", "POST", handle_generate},
     {"/kv/pull", "POST", handle_kv_pull},
     {"/kv_events", "GET", handle_kv_events},
+    {"/kv/verify", "POST", handle_kv_verify},
 });
 
 net::HttpResponse wrong_method(const net::HttpRequest& request, std::string_view allowed) {

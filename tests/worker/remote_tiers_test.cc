@@ -283,6 +283,41 @@ TEST_P(RemoteTiersTest, APromptIsAnsweredWhateverTheTierPromises) {
     EXPECT_NE(metrics.find("sluice_kv_choices_total{choice=\""), std::string::npos);
 }
 
+/// What a disk may do to a store, and what a worker does about it: it computes.
+TEST(FaultyDirectoryTest, WhateverTheDiskDoesNobodyWaitsAndNothingIsWrong) {
+    const kv::testing::Folder folder;
+    TestWorker::Setup setup;
+    setup.kv.stores = {"dir://" + folder.path().string()};
+    setup.kv.forced = kv::ForcedChoice::kLoad;
+    const port::GenerateRequest asked = request(1, 6 * kBlock + 1, 8);
+    const std::vector<TokenId> expected = engine_tokens(asked);
+    const auto sources = [&](const TestWorker::Setup& with) {
+        TestWorker worker(with);
+        FrameReader reader(worker.port(), asked);
+        const Stream stream = reader.rest();
+        EXPECT_EQ(stream.tokens(), expected);
+        EXPECT_TRUE(worker.wait_until_published());
+        EXPECT_TRUE(worker.wait_until_idle());
+        return stream.frames.back().cached_tokens_by_source;
+    };
+    const Sources all{{"directory", 6 * kBlock}};
+    EXPECT_EQ(sources(setup), Sources{});
+    EXPECT_EQ(sources(setup), all);
+    for (const std::string_view fault : {"disk_flip", "disk_short", "disk_error", "disk_slow=300ms"}) {
+        SCOPED_TRACE(fault);
+        TestWorker::Setup faulty = setup;
+        faulty.kv.faults = *parse_fault_points(fault);
+        faulty.kv.find_time = faulty.kv.load_time = milliseconds(50);
+        EXPECT_EQ(sources(faulty), Sources{});
+        // What was found damaged was taken away, and is left there anew.
+        static_cast<void>(sources(setup));
+        EXPECT_EQ(sources(setup), all);
+    }
+    TestWorker::Setup full = setup;
+    full.kv.faults.disk_full = true;
+    EXPECT_EQ(sources(full), all);
+}
+
 TEST(LostNodeTest, ANodeThatDiesCostsNoRequest) {
     if (kvnode::testing::redis_server_program().empty()) GTEST_SKIP() << "no redis-server here";
     RedisProcess redis;

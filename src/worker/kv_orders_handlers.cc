@@ -1,0 +1,158 @@
+#include "worker/kv_orders_handlers.h"
+
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include "kv/block_value.h"
+#include "port/kv_orders.h"
+#include "port/kv_status.h"
+#include "worker/answers.h"
+#include "worker/translation.h"
+
+namespace sluice::worker {
+namespace {
+
+kv::WallTime wall_now() { return std::chrono::system_clock::now(); }
+
+net::HttpResponse wrong(const Error& error) {
+    return error_answer(400, port::kInvalidRequest, error.message(), error.place());
+}
+
+port::KvTierStatus pool_status(const Service& service) {
+    port::KvTierStatus pool{.tier = "pool"};
+    for (const auto& rank : service.ranks) {
+        const engine::EngineStats stats = rank->engine->stats();
+        const std::uint64_t each = block_bytes(*rank->engine);
+        pool.entries += stats.blocks_held + stats.blocks_kept;
+        pool.bytes += (stats.blocks_held + stats.blocks_kept) * each;
+        pool.limit_bytes += stats.blocks * each;
+        pool.evictions["space"] += stats.evictions;
+    }
+    return pool;
+}
+
+port::KvTierStatus dram_status(const kv::DramTier& tier) {
+    const kv::DramStats stats = tier.stats();
+    port::KvTierStatus status{.tier = "dram",
+                              .bytes = stats.bytes,
+                              .limit_bytes = stats.limit,
+                              .entries = stats.entries,
+                              .hits = stats.hits,
+                              .misses = stats.misses,
+                              .corrupt = stats.corrupt};
+    for (std::size_t i = 0; i < kv::kRemovals; ++i)
+        status.evictions[std::string(kv::to_string(static_cast<kv::Removal>(i)))] =
+            stats.removed[i];
+    status.counters = {{"differs", stats.differs}, {"refused", stats.refused}};
+    for (const kv::DramStats::Tenant& tenant : stats.tenants) {
+        if (status.holdings.size() == port::kKvStatusRows) break;
+        status.holdings.push_back(
+            {.tenant = tenant.name, .bytes = tenant.bytes, .entries = tenant.entries});
+    }
+    return status;
+}
+
+port::KvStoreStatus store_status(const kvnode::StoreStats& stats) {
+    return {.url = stats.where,
+            .kind = stats.where.starts_with("dir:") ? "directory" : "",
+            .reachable = stats.up,
+            .counters = {{"hits", stats.hits},
+                         {"misses", stats.misses},
+                         {"stored", stats.stored},
+                         {"pulled", stats.pulled},
+                         {"bytes_read", stats.bytes_read},
+                         {"bytes_written", stats.bytes_written},
+                         {"corrupt", stats.corrupt},
+                         {"differs", stats.differs},
+                         {"timeouts", stats.timeouts},
+                         {"errors", stats.errors},
+                         {"refused", stats.refused}}};
+}
+
+}  // namespace
+
+net::HttpResponse handle_kv_status(Service& service, const net::HttpRequest& /*request*/) {
+    port::KvStatus status{.epoch = service.kv.cache.nodes_epoch()};
+    status.tiers.push_back(pool_status(service));
+    if (const kv::DramTier* const dram = service.kv.cache.dram()) {
+        status.tiers.push_back(dram_status(*dram));
+        status.pinned = dram->stats().pinned;
+    }
+    for (const auto& tier : service.kv.cache.tiers().all) {
+        if (tier->name == "dram") continue;
+        for (const kvnode::StoreStats& stats : tier->store->stats())
+            status.stores.push_back(store_status(stats));
+    }
+    return net::HttpResponse::json(200, port::to_json(status));
+}
+
+net::HttpResponse handle_kv_drop(Service& service, const net::HttpRequest& request) {
+    const auto order = port::parse_kv_drop_order(request.body);
+    if (!order) return wrong(order.error());
+    port::KvOrderResult result;
+    kv::DramTier* const dram = service.kv.cache.dram();
+    const std::size_t before = dram == nullptr ? 0 : dram->bytes();
+    if (dram != nullptr && order->name) {
+        result.done = dram->erase(*order->name) ? 1 : 0;
+    } else if (dram != nullptr) {
+        result.done = dram->erase_if(order->tenant, order->retention);
+    }
+    if (dram != nullptr) result.bytes = before - std::min(before, dram->bytes());
+    for (const auto& rank : service.ranks)
+        rank->engine->with_blocks([](engine::BlockDesk& desk) { desk.forget_kept(); });
+    return net::HttpResponse::json(200, port::to_json(result));
+}
+
+net::HttpResponse handle_kv_pin(Service& service, const net::HttpRequest& request) {
+    const auto order = port::parse_kv_pin_order(request.body);
+    if (!order) return wrong(order.error());
+    port::KvOrderResult result;
+    kv::DramTier* const dram = service.kv.cache.dram();
+    const kv::WallTime now = wall_now();
+    for (const std::string& name : order->names) {
+        const bool pinned =
+            dram != nullptr && dram->pin(name, now + std::chrono::seconds(order->seconds), now);
+        ++(pinned ? result.done : result.failed);
+    }
+    return net::HttpResponse::json(200, port::to_json(result));
+}
+
+net::HttpResponse handle_kv_nodes(Service& service, const net::HttpRequest& request) {
+    const auto order = port::parse_kv_nodes_order(request.body);
+    if (!order) return wrong(order.error());
+    if (const auto set = service.kv.cache.set_nodes(order->epoch, order->nodes); !set) {
+        const bool old = set.error().code() == ErrorCode::kOutOfRange;
+        return error_answer(old ? 409 : 400, port::kInvalidRequest, set.error().message(),
+                            set.error().place());
+    }
+    return net::HttpResponse::json(200, "{}");
+}
+
+void handle_kv_verify(Service& service, const std::shared_ptr<net::HttpExchange>& exchange) {
+    kv::DramTier* const dram = service.kv.cache.dram();
+    if (dram == nullptr)
+        return exchange->respond(
+            net::HttpResponse::json(200, port::to_json(port::KvOrderResult{})));
+    const bool taken =
+        service.kv.cache.tasks().submit([dram, loop = &service.loop, exchange]() mutable {
+            port::KvOrderResult result;
+            std::vector<std::string> damaged;
+            dram->for_each(wall_now(), [&](const kv::DramTier::Item& item) {
+                const auto block = kv::decode_block(item.value.bytes);
+                const bool whole = block && item.block && block->header.key == item.block->key;
+                ++(whole ? result.done : result.failed);
+                result.bytes += item.value.bytes.size();
+                if (!whole) damaged.emplace_back(item.name);
+            });
+            for (const std::string& name : damaged) dram->erase(name, kv::Removal::kCorrupt);
+            // The exchange belongs to the loop: this thread must not be the one that lets go of it.
+            loop->post([exchange = std::move(exchange), result] {
+                exchange->respond(net::HttpResponse::json(200, port::to_json(result)));
+            });
+        });
+    if (!taken)
+        exchange->respond(error_answer(503, port::kNotReady, "too much waits to be read already"));
+}
+
+}  // namespace sluice::worker

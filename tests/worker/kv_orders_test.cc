@@ -1,0 +1,130 @@
+// What an operator tells a worker of the blocks it keeps, over its port.
+
+#include "port/kv_orders.h"
+
+#include "kv/block_name.h"
+#include "port/kv_status.h"
+#include "port/load_report.h"
+#include "tests/worker/support.h"
+
+namespace sluice::worker {
+namespace {
+
+using namespace testing;  // NOLINT(google-build-using-namespace)
+
+constexpr std::size_t kBlock = engine::Engine::kBlockTokens;
+
+class KvOrdersTest : public ::testing::Test {
+protected:
+    void answer(const std::string& tenant, std::uint32_t number) {
+        port::GenerateRequest asked = request(number, 5 * kBlock + 1, 2);
+        asked.kv.tenant = asked.kv.salt = tenant;
+        FrameReader reader(worker_.port(), asked);
+        static_cast<void>(reader.rest());
+        ASSERT_TRUE(worker_.wait_until_published());
+    }
+    port::KvStatus status() {
+        const auto status =
+            port::parse_kv_status(client_.fetch({.url = worker_.url("/kv/status")}).body);
+        EXPECT_TRUE(status.has_value());
+        return status.value_or(port::KvStatus{});
+    }
+    port::KvTierStatus dram() {
+        for (const port::KvTierStatus& tier : status().tiers)
+            if (tier.tier == "dram") return tier;
+        ADD_FAILURE() << "no tier in memory";
+        return {};
+    }
+    HttpAnswer order(const std::string& path, std::string body) {
+        return client_.fetch(post(worker_.url(path), std::move(body)));
+    }
+    port::KvOrderResult result(const HttpAnswer& answer) {
+        EXPECT_EQ(answer.status, 200) << answer.body;
+        return port::parse_kv_order_result(answer.body).value_or(port::KvOrderResult{});
+    }
+
+    TestWorker worker_{{.kv = {.dram_bytes = 32 << 20, .forced = kv::ForcedChoice::kLoad}}};
+    TestClient client_;
+};
+
+TEST_F(KvOrdersTest, StatusSaysWhatIsWhereAndWhose) {
+    answer("acme", 1);
+    answer("other", 2);
+    const port::KvStatus now = status();
+    ASSERT_EQ(now.tiers.size(), 2U);
+    EXPECT_EQ(now.tiers[0].tier, "pool");
+    EXPECT_EQ(now.tiers[0].entries, 10U);
+    EXPECT_EQ(dram().entries, 10U);
+    EXPECT_EQ(dram().limit_bytes, 32U << 20);
+    EXPECT_GT(dram().bytes, 0U);
+    EXPECT_LE(dram().bytes, dram().limit_bytes);
+    ASSERT_EQ(dram().holdings.size(), 2U);
+    EXPECT_EQ(dram().holdings[0].tenant, "acme");
+    EXPECT_EQ(dram().holdings[0].entries, 5U);
+}
+
+TEST_F(KvOrdersTest, WhatIsDroppedIsGoneFromThePoolToo) {
+    answer("acme", 1);
+    answer("other", 2);
+    EXPECT_EQ(result(order("/kv/drop", port::to_json(port::KvDropOrder{.tenant = "acme"}))).done,
+              5U);
+    EXPECT_EQ(dram().entries, 5U);
+    ASSERT_TRUE(worker_.wait_until_idle());
+    answer("acme", 3);  // Once the engine has done this, it has done what was asked before.
+    EXPECT_EQ(status().tiers[0].entries, 5U);
+    EXPECT_EQ(order("/kv/drop", "{}").status, 400);
+    EXPECT_EQ(order("/kv/drop", "nonsense").status, 400);
+}
+
+TEST_F(KvOrdersTest, PinsAreLeases) {
+    answer("acme", 1);
+    const auto root = worker_.thread().call([&] { return worker_.server().engine()->key_root(); });
+    const auto keys =
+        kv::KeyChain(root, {.shared = "acme"}).keys(request(1, 5 * kBlock, 2).input_ids);
+    port::KvPinOrder pin{.names = {}, .seconds = 600};
+    for (const kv::BlockKey& key : keys)
+        pin.names.push_back(
+            kv::to_wire({.tenant = "acme", .retention = Retention::kChat, .key = key}));
+    pin.names.emplace_back("kv:acme:chat:nothing");
+    const port::KvOrderResult pinned = result(order("/kv/pin", port::to_json(pin)));
+    EXPECT_EQ(pinned.done, 5U);
+    EXPECT_EQ(pinned.failed, 1U);
+    EXPECT_EQ(status().pinned, 5U);
+    pin.seconds = 0;
+    static_cast<void>(result(order("/kv/pin", port::to_json(pin))));
+    EXPECT_EQ(status().pinned, 0U);
+}
+
+TEST_F(KvOrdersTest, VerifyReadsEverything) {
+    answer("acme", 1);
+    const port::KvOrderResult verified = result(order("/kv/verify", ""));
+    EXPECT_EQ(verified.done, 5U);
+    EXPECT_EQ(verified.failed, 0U);
+    EXPECT_GT(verified.bytes, 0U);
+}
+
+TEST_F(KvOrdersTest, NodesAreThoseOfTheLatestEpoch) {
+    const auto tell = [&](std::uint64_t epoch, std::vector<std::string> nodes) {
+        return order("/kv/nodes",
+                     port::to_json(port::KvNodesOrder{.epoch = epoch, .nodes = std::move(nodes)}))
+            .status;
+    };
+    const auto epoch = [&] {
+        return port::parse_load_report(client_.fetch({.url = worker_.url("/ready")}).body)
+            ->kv_epoch;
+    };
+    EXPECT_EQ(epoch(), 0U);
+    EXPECT_EQ(tell(3, {"redis://127.0.0.1:1", "redis://127.0.0.1:2"}), 200);
+    EXPECT_EQ(epoch(), 3U);
+    EXPECT_EQ(status().stores.size(), 2U);
+    EXPECT_EQ(tell(3, {"redis://127.0.0.1:1", "redis://127.0.0.1:2"}), 200);  // Said twice.
+    EXPECT_EQ(tell(2, {}), 409);
+    EXPECT_EQ(tell(4, {"ftp://127.0.0.1"}), 400);
+    EXPECT_EQ(epoch(), 3U);
+    EXPECT_EQ(tell(5, {}), 200);
+    EXPECT_TRUE(status().stores.empty());
+    answer("acme", 1);  // Nodes that never answered, and are gone, hold nobody up.
+}
+
+}  // namespace
+}  // namespace sluice::worker
