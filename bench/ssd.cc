@@ -13,6 +13,7 @@
 #include <random>
 #include <semaphore>
 #include <string>
+#include <thread>
 
 #include "kv/ssd_tier.h"
 
@@ -42,28 +43,45 @@ bool fill(SsdTier& tier, std::size_t count, std::size_t value_bytes) {
     return wait_for_sync(tier);
 }
 
-/// Values a second, with `depth` of them under way all the time.
-double read_for(SsdTier& tier, std::size_t count, std::size_t depth, double seconds) {
-    using Clock = std::chrono::steady_clock;
-    std::counting_semaphore<> free(static_cast<std::ptrdiff_t>(depth));
-    std::atomic<std::size_t> right = 0;
-    std::atomic<bool> wrong = false;
-    std::mt19937_64 random(2);
-    const auto now = std::chrono::system_clock::now();
-    const auto begin = Clock::now();
-    const auto end = begin + std::chrono::duration<double>(seconds);
-    while (Clock::now() < end) {
-        free.acquire();
-        tier.get(name(random() % count), now, [&](sluice::Result<SharedBytes> value) {
-            if (!value) wrong = true;
-            ++right;
-            free.release();
-        });
+/// Reads at random until it is told to stop, with so many values asked for at a time: more than the
+/// disk's depth, so that it has its depth while others are checked.
+class Readers {
+public:
+    Readers(SsdTier& tier, std::size_t count, std::size_t asked)
+        : tier_(tier), count_(count), asked_(asked) {}
+
+    /// Values a second; 0 if one was missing.
+    double run_for(std::chrono::duration<double> time) {
+        const auto begin = std::chrono::steady_clock::now();
+        for (std::size_t i = 0; i < asked_; ++i) next(i);
+        std::this_thread::sleep_for(time);
+        stop_ = true;
+        for (std::size_t i = 0; i < asked_; ++i) ended_.acquire();
+        const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
+        return missing_ ? 0 : static_cast<double>(read_) / passed.count();
     }
-    for (std::size_t i = 0; i < depth; ++i) free.acquire();
-    const std::chrono::duration<double> passed = Clock::now() - begin;
-    return wrong ? 0 : static_cast<double>(right) / passed.count();
-}
+
+private:
+    void next(std::uint64_t seed) {
+        if (stop_) return ended_.release();
+        // Steps of a linear congruential generator: as random as fio's.
+        seed = seed * 6364136223846793005U + 1442695040888963407U;
+        tier_.get(name((seed >> 33) % count_), std::chrono::system_clock::now(),
+                  [this, seed](sluice::Result<SharedBytes> value) {
+                      if (!value) missing_ = true;
+                      ++read_;
+                      next(seed);
+                  });
+    }
+
+    SsdTier& tier_;
+    const std::size_t count_;
+    const std::size_t asked_;
+    std::atomic<bool> stop_ = false;
+    std::atomic<bool> missing_ = false;
+    std::atomic<std::size_t> read_ = 0;
+    std::counting_semaphore<> ended_{0};
+};
 
 }  // namespace
 
@@ -87,8 +105,9 @@ int main(int argc, char** argv) {
     std::fflush(stdout);
     double seconds = 0;
     while (std::cin >> seconds) {
-        std::printf("%.0f\n",
-                    read_for(**tier, count, depth, seconds) * static_cast<double>(entry_bytes));
+        Readers readers(**tier, count, 2 * depth);
+        const double values = readers.run_for(std::chrono::duration<double>(seconds));
+        std::printf("%.0f\n", values * static_cast<double>(entry_bytes));
         std::fflush(stdout);
     }
     return 0;

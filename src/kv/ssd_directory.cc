@@ -58,8 +58,9 @@ Result<void> mark(int fd, const std::string& path) {
 std::optional<std::uint64_t> number_of(std::string_view file, std::string_view end) {
     if (file.size() != kNumberDigits + end.size() || !file.ends_with(end)) return std::nullopt;
     std::uint64_t number = 0;
-    const char* digits_end = file.data() + kNumberDigits;
-    const auto read = std::from_chars(file.data(), digits_end, number, 16);
+    const std::string_view digits = file.substr(0, kNumberDigits);
+    const char* digits_end = digits.data() + digits.size();
+    const auto read = std::from_chars(digits.data(), digits_end, number, 16);
     if (read.ec != std::errc{} || read.ptr != digits_end) return std::nullopt;
     return number;
 }

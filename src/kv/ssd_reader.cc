@@ -20,19 +20,23 @@ std::unique_ptr<SsdReader> SsdReader::start(const SsdReaderOptions& options,
 }
 
 void SsdReader::read(SsdRead read) {
+    bool sleeping = false;
     {
         const std::lock_guard lock(mutex_);
         reads_.push_back(std::move(read));
+        sleeping = asleep();
     }
-    wake();
+    if (sleeping) wake();
 }
 
 void SsdReader::run(Task task) {
+    bool sleeping = false;
     {
         const std::lock_guard lock(mutex_);
         tasks_.push_back(std::move(task));
+        sleeping = asleep();
     }
-    wake();
+    if (sleeping) wake();
 }
 
 std::size_t SsdReader::waiting() const {

@@ -58,7 +58,8 @@ public:
 
 protected:
     SsdReader() = default;
-    /// Called once more work is there.
+    /// Whether somebody must be woken for new work; asked under the mutex.
+    [[nodiscard]] virtual bool asleep() = 0;
     virtual void wake() = 0;
     /// From the destructor of the class that owns the threads, before it joins them.
     void stop();

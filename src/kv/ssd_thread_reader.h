@@ -17,6 +17,7 @@ public:
     [[nodiscard]] std::string_view kind() const override { return "threads"; }
 
 private:
+    [[nodiscard]] bool asleep() override { return true; }
     void wake() override { work_.notify_all(); }
     void work();
 

@@ -242,13 +242,13 @@ void SsdTier::quarantine(std::uint64_t number, std::uint32_t slot, const Error& 
     }
 }
 
-bool SsdTier::put(std::string name, SharedBytes value, std::optional<Time> expires,
+bool SsdTier::put(std::string_view name, SharedBytes value, std::optional<Time> expires,
                   Retention retention) {
     const std::lock_guard lock(state_.mutex);
     const bool storable =
         name.size() <= kSsdNameBytes &&
         SsdSegmentWriter::fits_ever(name.size(), value.bytes.size(), options_.segment_bytes);
-    const bool queued = storable && state_.queue.push({.name = name,
+    const bool queued = storable && state_.queue.push({.name = std::string(name),
                                                        .value = std::move(value),
                                                        .expires_ms = to_ms(expires),
                                                        .retention = retention});

@@ -61,7 +61,8 @@ public:
 
     /// False: dropped, because the queue is full or the value can't be stored at all; then there is no
     /// value of that name any more. Replaces one that is there. Values of less than a sector take one.
-    bool put(std::string name, SharedBytes value, std::optional<Time> expires, Retention retention);
+    bool put(std::string_view name, SharedBytes value, std::optional<Time> expires,
+             Retention retention);
 
     /// Whether it was there.
     bool erase(std::string_view name);

@@ -18,9 +18,10 @@ Result<std::unique_ptr<SsdUringReader>> SsdUringReader::start(const SsdReaderOpt
                                                               const SsdFaults& faults) {
     std::unique_ptr<SsdUringReader> reader(new SsdUringReader(options, std::move(buffers), faults));
     reader->wakeups_.reset(::eventfd(0, EFD_CLOEXEC));
-    // One more for the wake-ups.
-    const int error =
-        ::io_uring_queue_init(static_cast<unsigned>(options.depth + 1), &reader->ring_, 0);
+    const auto entries = static_cast<unsigned>(options.depth + 1);  // One more for the wake-ups.
+    // Since Linux 5.19 a thread that comes by itself needn't be interrupted for what has ended.
+    int error = ::io_uring_queue_init(entries, &reader->ring_, IORING_SETUP_COOP_TASKRUN);
+    if (error == -EINVAL) error = ::io_uring_queue_init(entries, &reader->ring_, 0);
     if (error < 0 || !reader->wakeups_) {
         return std::unexpected(Error(ErrorCode::kUnavailable,
                                      Error::io("io_uring can't be used", -error).to_string()));
@@ -44,23 +45,47 @@ void SsdUringReader::wake() {
 
 void SsdUringReader::work() {
     listen();
-    while (take_work() || in_flight_ != 0) {
+    do {
+        run_tasks();
+        take_reads();
+        hand_over();
+        if (!nothing_to_do()) continue;
         const int submitted = ::io_uring_submit_and_wait(&ring_, 1);
         SLUICE_ASSERT(submitted >= 0 || submitted == -EINTR || submitted == -EAGAIN ||
                       submitted == -EBUSY);
-        io_uring_cqe* cqe = nullptr;
-        while (::io_uring_peek_cqe(&ring_, &cqe) == 0) {
-            std::unique_ptr<Flight> flight(static_cast<Flight*>(::io_uring_cqe_get_data(cqe)));
-            const int result = cqe->res;
-            ::io_uring_cqe_seen(&ring_, cqe);
-            if (flight != nullptr) {
-                land(std::move(flight), result);
-            } else {
-                listen();
-            }
+        harvest();
+    } while (!ends());
+    refuse_the_rest();
+}
+
+void SsdUringReader::hand_over() {
+    // What is handed over gets checked, which takes a while: the disk gets new work before and between.
+    while (!ended_.empty()) {
+        take_reads();
+        ::io_uring_submit(&ring_);
+        Ended ended = std::move(ended_.front());
+        ended_.pop_front();
+        if (ended.result) {
+            ended.flight->read.done(std::move(ended.flight->buffer));
+        } else {
+            ended.flight->read.done(std::unexpected(ended.result.error()));
+        }
+        harvest();
+    }
+}
+
+void SsdUringReader::harvest() {
+    io_uring_cqe* cqe = nullptr;
+    while (::io_uring_peek_cqe(&ring_, &cqe) == 0) {
+        std::unique_ptr<Flight> flight(static_cast<Flight*>(::io_uring_cqe_get_data(cqe)));
+        const int result = cqe->res;
+        ::io_uring_cqe_seen(&ring_, cqe);
+        if (flight != nullptr) {
+            land(std::move(flight), result);
+        } else {
+            listen();
         }
     }
-    refuse_the_rest();
 }
 
 void SsdUringReader::listen() {
@@ -69,12 +94,9 @@ void SsdUringReader::listen() {
     ::io_uring_sqe_set_data(&sqe, nullptr);
 }
 
-bool SsdUringReader::take_work() {
-    run_tasks();
+void SsdUringReader::take_reads() {
     std::unique_lock lock(mutex_);
-    if (stopping_) return false;
-    while (!reads_.empty() && in_flight_ < options_.depth &&
-           (in_flight_ == 0 || bytes_in_flight_ + reads_.front().bytes <= options_.bytes)) {
+    while (may_begin()) {
         auto flight = std::make_unique<Flight>(std::move(reads_.front()));
         reads_.pop_front();
         ++in_flight_;
@@ -83,7 +105,23 @@ bool SsdUringReader::take_work() {
         begin(std::move(flight));
         lock.lock();
     }
+}
+
+bool SsdUringReader::may_begin() const {
+    return !stopping_ && !reads_.empty() && in_flight_ < options_.depth &&
+           (in_flight_ == 0 || bytes_in_flight_ + reads_.front().bytes <= options_.bytes);
+}
+
+bool SsdUringReader::nothing_to_do() {
+    const std::lock_guard lock(mutex_);
+    if (!tasks_.empty() || may_begin() || (stopping_ && in_flight_ == 0)) return false;
+    sleeping_ = true;
     return true;
+}
+
+bool SsdUringReader::ends() {
+    const std::lock_guard lock(mutex_);
+    return stopping_ && in_flight_ == 0 && ended_.empty();
 }
 
 void SsdUringReader::run_tasks() {
@@ -139,11 +177,7 @@ void SsdUringReader::end(std::unique_ptr<Flight> flight, Result<void> result) {
     --in_flight_;
     bytes_in_flight_ -= flight->read.bytes;
     flight->read.file.reset();
-    if (result) {
-        flight->read.done(std::move(flight->buffer));
-    } else {
-        flight->read.done(std::unexpected(result.error()));
-    }
+    ended_.push_back({.flight = std::move(flight), .result = std::move(result)});
 }
 
 io_uring_sqe& SsdUringReader::next_sqe() {

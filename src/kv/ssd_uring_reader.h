@@ -33,12 +33,24 @@ private:
 
     SsdUringReader(const SsdReaderOptions& options, std::shared_ptr<SsdBuffers> buffers,
                    const SsdFaults& faults);
+    struct Ended {
+        std::unique_ptr<Flight> flight;
+        Result<void> result;
+    };
+
+    [[nodiscard]] bool asleep() override { return std::exchange(sleeping_, false); }
     void wake() override;
     void work();
     void listen();
-    /// False: it is time to end.
-    [[nodiscard]] bool take_work();
+    void take_reads();
     void run_tasks();
+    /// Under the mutex: whether the disk gets another read now.
+    [[nodiscard]] bool may_begin() const;
+    /// Then whoever brings work wakes the thread.
+    [[nodiscard]] bool nothing_to_do();
+    [[nodiscard]] bool ends();
+    void harvest();
+    void hand_over();
     void begin(std::unique_ptr<Flight> flight);
     void submit(std::unique_ptr<Flight> flight);
     void land(std::unique_ptr<Flight> flight, int result);
@@ -53,6 +65,8 @@ private:
     std::uint64_t woken_ = 0;  ///< What is read from `wakeups_` lands here.
     std::size_t in_flight_ = 0;
     std::size_t bytes_in_flight_ = 0;
+    std::deque<Ended> ended_;  ///< Not handed over yet.
+    bool sleeping_ = false;    ///< Under the mutex.
     std::thread thread_;
 };
 
