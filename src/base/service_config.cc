@@ -5,19 +5,22 @@
 #include <algorithm>
 #include <array>
 #include <set>
-#include <type_traits>
 #include <utility>
 
 #include "base/config.h"
+#include "base/config_checks.h"
 #include "base/discovery_limits.h"
 #include "base/limits.h"
 #include "base/nearest.h"
 #include "base/service_settings.h"
+#include "base/setting_reader.h"
 
 namespace sluice {
 namespace {
 
+using config::check_url;
 using config::Document;
+using config::is_name;
 using config::Range;
 using config::Table;
 using settings::is_upstream;
@@ -27,107 +30,6 @@ constexpr std::string_view kNotYet = "is not supported yet";
 
 // Written in docs and plans already, so a reader deserves better than "unknown key".
 constexpr auto kRootLater = std::to_array<std::string_view>({"kv"});
-
-/// Sets each field to its default, and to what the file says if there is a table.
-class Reader {
-public:
-    Reader() = default;
-    explicit Reader(Table table) : table_(std::move(table)) {}
-
-    template <class T, class Default>
-    void operator()(std::string_view key, Setting<T>& setting, Default&& value, std::string_view,
-                    Range range = {}) {
-        setting = {T(std::forward<Default>(value)), "default"};
-        if (!table_) return;
-        // What may be left empty may be written empty.
-        if constexpr (std::is_same_v<T, std::string>) {
-            if (setting->empty() && table_->text(key) == "") return;
-        }
-        const std::size_t dot = key.find('.');
-        if (dot == std::string_view::npos) {
-            read(*table_, key, setting, range);
-        } else if (std::optional<Table> inner = table_->table(key.substr(0, dot))) {
-            read(*inner, key.substr(dot + 1), setting, range);
-            inner->finish();
-        }
-    }
-
-private:
-    template <class T>
-    static void read(Table& table, std::string_view key, Setting<T>& setting, Range range) {
-        std::optional<T> value = get(table, key, T{}, range);
-        if (value) setting = {std::move(*value), table.place(key)};
-    }
-
-    static std::optional<bool> get(Table& table, std::string_view key, bool, Range) {
-        return table.boolean(key);
-    }
-    static std::optional<std::int64_t> get(Table& table, std::string_view key, std::int64_t,
-                                           Range range) {
-        return table.integer(key, range);
-    }
-    static std::optional<double> get(Table& table, std::string_view key, double, Range) {
-        return table.number(key, 0.0);
-    }
-    static std::optional<std::optional<std::int64_t>> get(Table& table, std::string_view key,
-                                                          std::optional<std::int64_t>,
-                                                          Range range) {
-        const auto value = table.integer_or(key, range, "auto");
-        return value ? std::optional(value->number) : std::nullopt;
-    }
-    static std::optional<std::string> get(Table& table, std::string_view key, const std::string&,
-                                          Range) {
-        constexpr std::size_t kLongest = 4096;
-        std::optional<std::string> text = table.text(key);
-        if (!text) return std::nullopt;
-        const auto is_control = [](char c) {
-            return static_cast<unsigned char>(c) < 0x20 || c == '\x7F';
-        };
-        if (!text->empty() && text->size() <= kLongest &&
-            std::find_if(text->begin(), text->end(), is_control) == text->end()) {
-            return text;
-        }
-        table.reject(key, "is empty, too long or holds control characters");
-        return std::nullopt;
-    }
-    static std::optional<std::optional<std::string>> get(Table& table, std::string_view key,
-                                                         const std::optional<std::string>&,
-                                                         Range range) {
-        std::optional<std::string> text = table.text(key);
-        if (!text) return std::nullopt;
-        // "" is how TOML writes "not set", which it has no word for.
-        if (text->empty()) return std::optional<std::string>();
-        return get(table, key, std::string(), range);
-    }
-    static std::optional<std::chrono::milliseconds> get(Table& table, std::string_view key,
-                                                        std::chrono::milliseconds, Range) {
-        return table.duration(key);
-    }
-    static std::optional<std::vector<std::string>> get(Table& table, std::string_view key,
-                                                       const std::vector<std::string>&, Range) {
-        return table.texts(key);
-    }
-    static std::optional<std::uint64_t> get(Table& table, std::string_view key, std::uint64_t,
-                                            Range) {
-        return table.bytes(key);
-    }
-    static std::optional<HostPort> get(Table& table, std::string_view key, const HostPort&, Range) {
-        const std::optional<std::string> text = table.text(key);
-        if (!text) return std::nullopt;
-        const Result<HostPort> address = parse_host_port(*text);
-        if (address) return *address;
-        table.reject(key, "is not an address; write it like \"127.0.0.1:8080\" or \"[::1]:8080\"");
-        return std::nullopt;
-    }
-
-    std::optional<Table> table_;
-};
-
-bool is_name(std::string_view name) {
-    constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789_-";
-    return !name.empty() && name.size() <= 64 &&
-           name.find_first_not_of(kAllowed) == std::string_view::npos;
-}
 
 void check_engine(Table& table, const std::string& engine) {
     if (std::ranges::find(kEngines, engine) != kEngines.end()) return;
@@ -141,13 +43,6 @@ void read_url(Table& table, UpstreamConfig& upstream) {
     if (!url) return;
     if (table.has("urls")) return table.reject("url", "and urls are both there; keep one");
     upstream.urls = {{*url}, table.place("url")};
-}
-
-void check_url(Table& table, std::string_view key, const std::string& url) {
-    const std::size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
-    const bool good = scheme > 0 && url.size() > scheme && !url.ends_with('/') &&
-                      url.find_first_of(" \t\r\n?#@") == std::string::npos;
-    if (!good) table.reject(key, "is not an address; write it like \"http://10.0.0.7:8000/v1\"");
 }
 
 /// "[PHASE=]URL", each; as --worker has them, whose phases are discovery's to know.
@@ -218,7 +113,7 @@ void check_isolation(Table& table, const PoolConfig& pool, std::size_t tenants) 
 
 PoolConfig read_pool(Table table, std::size_t tenants) {
     PoolConfig pool;
-    settings::visit_pool(pool, Reader(table));
+    settings::visit_pool(pool, SettingReader(table));
     check_engine(table, *pool.engine);
     if (!is_name(*pool.name)) {
         table.reject("name", "must be at most 64 of a-z, 0-9, '-' and '_'");
@@ -245,14 +140,14 @@ std::vector<PoolConfig> read_pools(Table& root, std::size_t tenants) {
         if (!names.insert(*pool.name).second) table.reject("name", "is used by an earlier pool");
         pools.push_back(std::move(pool));
     }
-    if (pools.empty()) settings::visit_pool(pools.emplace_back(), Reader());
+    if (pools.empty()) settings::visit_pool(pools.emplace_back(), SettingReader());
     return pools;
 }
 
 GatewayConfig read_gateway(Table& root) {
     GatewayConfig gateway;
     std::optional<Table> table = root.table("gateway");
-    settings::visit_gateway(gateway, table ? Reader(*table) : Reader());
+    settings::visit_gateway(gateway, table ? SettingReader(*table) : SettingReader());
     if (!table) return gateway;
     if (gateway.listen->port != 0 && *gateway.listen == *gateway.admin) {
         table->reject(table->has("admin") ? "admin" : "listen", "is the other address's port too");
@@ -274,7 +169,7 @@ GatewayConfig read_gateway(Table& root) {
 TenantConfig read_tenant(Table table) {
     constexpr auto kShares = std::to_array<std::string_view>({"tenant", "user", "session"});
     TenantConfig tenant;
-    settings::visit_tenant(tenant, Reader(table));
+    settings::visit_tenant(tenant, SettingReader(table));
     if (!is_name(*tenant.name)) {
         table.reject("name", "must be 1 to 64 of a-z, 0-9, '-' and '_'");
     }
@@ -323,7 +218,7 @@ PlanConfig read_plan(Table& root, const std::vector<PoolConfig>& pools) {
 DiscoveryConfig read_discovery(Table& root) {
     DiscoveryConfig discovery;
     std::optional<Table> table = root.table("discovery");
-    settings::visit_discovery(discovery, table ? Reader(*table) : Reader());
+    settings::visit_discovery(discovery, table ? SettingReader(*table) : SettingReader());
     if (!table) return discovery;
     for (const std::string& url : *discovery.etcd) check_url(*table, "etcd", url);
     if (discovery.etcd->size() > limits::kEtcdEndpoints)
@@ -337,7 +232,7 @@ DiscoveryConfig read_discovery(Table& root) {
 RecordConfig read_record(Table& root) {
     RecordConfig record;
     std::optional<Table> table = root.table("record");
-    settings::visit_record(record, table ? Reader(*table) : Reader());
+    settings::visit_record(record, table ? SettingReader(*table) : SettingReader());
     if (table) table->finish();
     return record;
 }
