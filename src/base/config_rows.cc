@@ -96,6 +96,9 @@ std::vector<ConfigRow> rows(const ServiceConfig& config) {
     for (std::size_t i = 0; i < config.tenants.size(); ++i) {
         settings::visit_tenant(config.tenants[i], Printer(fmt::format("tenant[{}]", i), rows));
     }
+    settings::visit_kv(config.kv, Printer("kv", rows));
+    for (std::size_t i = 0; i < config.kv.nodes.size(); ++i)
+        settings::visit_kv_node(config.kv.nodes[i], Printer(fmt::format("kv.node[{}]", i), rows));
     settings::visit_record(config.record, Printer("record", rows));
     settings::visit_discovery(config.discovery, Printer("discovery", rows));
     return rows;

@@ -26,11 +26,6 @@ using config::Table;
 using settings::is_upstream;
 using settings::kEngines;
 
-constexpr std::string_view kNotYet = "is not supported yet";
-
-// Written in docs and plans already, so a reader deserves better than "unknown key".
-constexpr auto kRootLater = std::to_array<std::string_view>({"kv"});
-
 void check_engine(Table& table, const std::string& engine) {
     if (std::ranges::find(kEngines, engine) != kEngines.end()) return;
     table.reject("engine",
@@ -177,6 +172,8 @@ TenantConfig read_tenant(Table table) {
     if (std::ranges::find(kShares, *tenant.share) == kShares.end()) {
         table.reject("share", "must be \"tenant\", \"user\" or \"session\"");
     }
+    if (!is_retention_class(*tenant.retention))
+        table.reject("class", "must be \"agent\", \"chat\" or \"none\"");
     table.finish();
     return tenant;
 }
@@ -246,7 +243,7 @@ std::expected<ServiceConfig, std::vector<Error>> read(const Document& document) 
     config.plan = read_plan(root, config.pools);
     config.record = read_record(root);
     config.discovery = read_discovery(root);
-    for (const std::string_view key : kRootLater) root.forbid(key, kNotYet);
+    config.kv = read_kv_config(root.table("kv"));
     root.finish();
     std::vector<Error> errors = document.errors();
     if (!errors.empty()) return std::unexpected(std::move(errors));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/kv_config.h"
 #include "base/plan_config.h"
 #include "base/setting.h"
 #include "base/units.h"
@@ -109,7 +110,9 @@ struct TenantConfig {
     Setting<std::int64_t> concurrency;
     Setting<double> weight;  ///< Above 0.
     Setting<std::int64_t> priority;
-    Setting<std::string> share;  ///< Who shares cached prefixes: "tenant", "user" or "session".
+    Setting<std::string> share;      ///< Who shares cached prefixes: "tenant", "user" or "session".
+    Setting<std::string> retention;  ///< "agent", "chat" or "none": of prompts without tools.
+    Setting<std::uint64_t> kv_bytes;  ///< In each tier; 0: as KvConfig::tenant_bytes says.
 };
 
 struct RecordConfig {
@@ -130,6 +133,7 @@ struct ServiceConfig {
     GatewayConfig gateway;
     RecordConfig record;
     DiscoveryConfig discovery;
+    KvConfig kv;
     std::vector<PoolConfig> pools;  ///< At least one; names are unique.
     PlanConfig plan;
     std::vector<TenantConfig> tenants;  ///< Names are unique.

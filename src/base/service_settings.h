@@ -63,7 +63,46 @@ void visit_tenant(Tenant& tenant, Visitor&& visit) {
     visit("weight", tenant.weight, 1.0, "share of the service when there is not enough for all");
     visit("priority", tenant.priority, 0, "served before all tenants of lower priority",
           Range{-limits::kPriorityMax, limits::kPriorityMax});
-    visit("share", tenant.share, "tenant", "who shares cached prefixes: tenant, user or session");
+    visit("share", tenant.share, "tenant",
+          "who shares cached prefixes from the first user message on: tenant, user or session");
+    visit("class", tenant.retention, "chat",
+          "how long prompts without tools are kept: agent, chat or none; see [kv]");
+    visit("kv_bytes", tenant.kv_bytes, std::uint64_t{0},
+          "cached bytes in each tier; 0B: as [kv] tenant_bytes says");
+}
+
+/// Cache servers of one service.
+inline constexpr std::int64_t kKvNodesMost = 256;
+inline constexpr std::int64_t kKvReplicasMost = 8;
+
+template <class Node, class Visitor>
+void visit_kv_node(Node& node, Visitor&& visit) {
+    visit("url", node.url, "", "a cache server: redis://, rediss:// (TLS) or redis+cluster://");
+    visit("password_env", node.password_env, "", "the environment variable of its password");
+    visit("http", node.http, std::nullopt,
+          "of `sluice kvnode`: where it tells what it holds; \"\": another kind of server");
+}
+
+template <class Kv, class Visitor>
+void visit_kv(Kv& kv, Visitor&& visit) {
+    visit("dram", kv.dram, std::uint64_t{512} << 20U,
+          "of each engine process for blocks beside its pool; 0B: none");
+    visit("directory", kv.directory, std::nullopt,
+          "a folder that all engines share, on 3FS, NFS or Lustre; \"\": none");
+    visit("reuse", kv.reuse, "exact",
+          "whose blocks are read: the same build's, or any compatible one's");
+    visit("force", kv.force, "auto",
+          "blocks are loaded where that is sooner; load and recompute are for tests");
+    visit("replicas", kv.replicas, 1, "nodes that hold each block", Range{1, kKvReplicasMost});
+    visit("agent", kv.agent, std::chrono::hours(72), "how long blocks of agents stay unused");
+    visit("chat", kv.chat, std::chrono::hours(168), "how long blocks of chats stay unused");
+    visit("tenant_bytes", kv.tenant_bytes, std::uint64_t{0},
+          "of one tenant in each node and engine; 0B: no limit");
+    visit("start_nodes", kv.start_nodes, 0, "nodes that `sluice up` starts",
+          Range{0, kKvNodesMost});
+    visit("node_dram", kv.node_dram, std::uint64_t{1} << 30U, "of each of them");
+    visit("node_ssd", kv.node_ssd, std::uint64_t{16} << 30U,
+          "of each of them, below the state folder; 0B: none");
 }
 
 template <class Native, class Visitor>

@@ -104,11 +104,6 @@ TEST(ServiceConfigTest, AllMistakesAreToldAtOnceInTheOrderOfTheFile) {
                             "f.toml:5: unknown key 'pool[0].wokers'; did you mean 'workers'?"));
 }
 
-TEST(ServiceConfigTest, WhatComesLaterSaysSo) {
-    EXPECT_THAT(mistakes("[[kv.node]]\nurl = \"x\"\n"),
-                ElementsAre(HasSubstr("kv is not supported yet")));
-}
-
 TEST(ServiceConfigTest, APassThroughPoolHasAddressesAndNoEngines) {
     const auto config = parse_service_config(
         "[[pool]]\nname = \"a\"\nengine = \"vllm\"\nurls = [\"http://h:1/v1\", \"http://i/v1\"]\n"
@@ -217,14 +212,17 @@ TEST(ServiceConfigTest, TenantsHaveLimitsAndNamesOfTheirOwn) {
     EXPECT_EQ(*config->tenants[0].share, "user");
     EXPECT_EQ(*config->tenants[1].share, "tenant");
     EXPECT_EQ(*config->tenants[1].concurrency, 0);
+    EXPECT_EQ(*config->tenants[1].retention, "chat");
+    EXPECT_EQ(*config->tenants[1].kv_bytes, 0U);
     EXPECT_TRUE(parse_service_config(render(*config), "g.toml"));
     EXPECT_THAT(mistakes("[[tenant]]\n"), ElementsAre(HasSubstr("tenant[0].name must be 1 to 64")));
     EXPECT_THAT(mistakes("[[tenant]]\nname = \"a\"\n[[tenant]]\nname = \"a\"\nweight = 0\n"
-                         "priority = 9\nshare = \"all\"\n"),
+                         "priority = 9\nshare = \"all\"\nclass = \"long\"\n"),
                 ElementsAre("f.toml:4: tenant[1].name is used by an earlier tenant",
                             "f.toml:5: tenant[1].weight must be above 0",
                             HasSubstr("f.toml:6: tenant[1].priority is 9"),
-                            HasSubstr("f.toml:7: tenant[1].share must be")));
+                            HasSubstr("f.toml:7: tenant[1].share must be"),
+                            HasSubstr("f.toml:8: tenant[1].class must be")));
 }
 
 TEST(ServiceConfigTest, OpeningAServiceToAnyoneTakesTheWholeSentence) {
