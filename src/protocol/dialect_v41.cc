@@ -199,6 +199,7 @@ Prompt render_recipe(const Conversation& conversation, const RenderOptions& opti
     if (!messages.empty()) add_opening(prompt, conversation, messages, options.profile);
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Message& message = *messages[i];
+        if (message.role != Role::kSystem) prompt.begin_own();
         if (message.role != Role::kAssistant) {
             add_input_turn(prompt, messages, i);
         } else if (message.prefix) {
@@ -209,6 +210,7 @@ Prompt render_recipe(const Conversation& conversation, const RenderOptions& opti
             add_past_answer(prompt, message, keep);
         }
     }
+    prompt.begin_own();
     add_answer_header(prompt, thinking);
     return prompt;
 }
@@ -244,6 +246,7 @@ Prompt render_reference(const Conversation& conversation, const RenderOptions& o
     add_opening(prompt, conversation, messages, options.profile);
     for (std::size_t i = 0; i < messages.size(); ++i) {
         const Message& message = *messages[i];
+        if (message.role != Role::kSystem) prompt.begin_own();
         if (message.role != Role::kAssistant) {
             add_input_turn(prompt, messages, i);
             if (header_follows(messages, i)) {

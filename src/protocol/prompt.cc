@@ -1,5 +1,7 @@
 #include "protocol/prompt.h"
 
+#include <algorithm>
+
 #include "base/assert.h"
 
 namespace sluice::protocol {
@@ -28,10 +30,14 @@ void Prompt::add_text(std::string_view text) {
     if (text.empty()) return;
     if (!segments.empty() && segments.back().kind == SegmentKind::kText) {
         segments.back().text += text;
+        // Where both meet in one segment, all of it is the conversation's own.
+        if (own_segment == segments.size()) --own_segment;
         return;
     }
     segments.push_back({SegmentKind::kText, std::string(text)});
 }
+
+void Prompt::begin_own() { own_segment = std::min(own_segment, segments.size()); }
 
 void Prompt::add_control(std::string_view spelling, SegmentKind kind) {
     SLUICE_ASSERT(!spelling.empty() && kind != SegmentKind::kText);

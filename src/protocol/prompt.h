@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -41,6 +42,11 @@ enum class OutputStart : std::uint8_t {
 struct Prompt {
     std::vector<Segment> segments;  ///< No two text segments stand side by side.
     OutputStart start = OutputStart::kContent;
+    /// The first segment that is one conversation's own: before it stand tools and system text, which
+    /// many conversations share. Beyond the end where there is none.
+    std::size_t own_segment = kNone;
+
+    static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
 
     /// The prompt as one would read it.
     [[nodiscard]] std::string text() const;
@@ -51,6 +57,8 @@ struct Prompt {
     /// Appends plain text to the last text segment, or as a new one; "" changes nothing.
     void add_text(std::string_view text);
     void add_control(std::string_view spelling, SegmentKind kind = SegmentKind::kControl);
+    /// What is appended from now on is the conversation's own; only the first call counts.
+    void begin_own();
 
     bool operator==(const Prompt&) const = default;
 };

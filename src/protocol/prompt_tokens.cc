@@ -22,9 +22,17 @@ public:
         ids_.push_back(id);
     }
 
-    [[nodiscard]] std::vector<TokenId> finish() {
+    /// What is added from now on is the conversation's own. Text that is encoded together with some
+    /// of it is, too.
+    void begin_own(SegmentKind next) {
+        if (next == SegmentKind::kControl) flush();
+        own_from_ = ids_.size();
+    }
+
+    [[nodiscard]] PromptTokens finish() {
         flush();
-        return std::move(ids_);
+        const std::size_t own_from = own_from_.value_or(ids_.size());
+        return {.ids = std::move(ids_), .own_from = own_from};
     }
 
 private:
@@ -37,13 +45,16 @@ private:
     const text::Tokenizer& tokenizer_;
     std::string text_;
     std::vector<TokenId> ids_;
+    std::optional<std::size_t> own_from_;
 };
 
 }  // namespace
 
-Result<std::vector<TokenId>> tokenize(const Prompt& prompt, const text::Tokenizer& tokenizer) {
+Result<PromptTokens> tokenize_prompt(const Prompt& prompt, const text::Tokenizer& tokenizer) {
     PromptEncoder encoder(tokenizer);
-    for (const Segment& segment : prompt.segments) {
+    for (std::size_t i = 0; i < prompt.segments.size(); ++i) {
+        const Segment& segment = prompt.segments[i];
+        if (i == prompt.own_segment) encoder.begin_own(segment.kind);
         if (segment.kind == SegmentKind::kText) {
             encoder.add_text(segment.text);
             continue;
@@ -62,6 +73,12 @@ Result<std::vector<TokenId>> tokenize(const Prompt& prompt, const text::Tokenize
         }
     }
     return encoder.finish();
+}
+
+Result<std::vector<TokenId>> tokenize(const Prompt& prompt, const text::Tokenizer& tokenizer) {
+    auto tokens = tokenize_prompt(prompt, tokenizer);
+    if (!tokens) return std::unexpected(tokens.error());
+    return std::move(tokens->ids);
 }
 
 }  // namespace sluice::protocol

@@ -12,8 +12,18 @@
 
 namespace sluice::protocol {
 
+struct PromptTokens {
+    std::vector<TokenId> ids;
+    /// The first of them that holds something of Prompt::own_segment; their number if none does.
+    std::size_t own_from = 0;
+};
+
 /// `kUnsupported` for a control token that the vocabulary lacks, named, and for images. An optional
 /// control token that is missing becomes part of the text around it.
+[[nodiscard]] Result<PromptTokens> tokenize_prompt(const Prompt& prompt,
+                                                   const text::Tokenizer& tokenizer);
+
+/// Its ids alone.
 [[nodiscard]] Result<std::vector<TokenId>> tokenize(const Prompt& prompt,
                                                     const text::Tokenizer& tokenizer);
 

@@ -160,6 +160,30 @@ TEST(DialectV41Test, TheReferenceEndsAfterALastAssistantMessage) {
     EXPECT_THAT(render(conversation, kReference), testing::EndsWith("a<｜end▁of▁sentence｜>"));
 }
 
+TEST(DialectV41Test, AConversationsOwnPartBeginsBehindItsSystemText) {
+    const auto shared = [](const Conversation& conversation, const RenderOptions& options) {
+        const auto prompt = render_v41(conversation, options);
+        std::string text;
+        for (std::size_t i = 0; i < std::min(prompt->own_segment, prompt->segments.size()); ++i)
+            text += prompt->segments[i].text;
+        return text;
+    };
+    for (const RenderOptions& options : {RenderOptions{}, kReference}) {
+        EXPECT_EQ(shared(ask({say(Role::kSystem, "Be brief."), say(Role::kUser, "q"),
+                              say(Role::kSystem, "Later."), say(Role::kUser, "r")}),
+                         options),
+                  "<｜begin▁of▁sentence｜><｜System｜>Be brief.");
+        EXPECT_EQ(shared(ask({say(Role::kUser, "q")}), options), "<｜begin▁of▁sentence｜>");
+        EXPECT_EQ(shared(ask({say(Role::kLatestReminder, "now"), say(Role::kUser, "q")}), options),
+                  "<｜begin▁of▁sentence｜>");
+    }
+    EXPECT_EQ(shared(ask({say(Role::kSystem, "Be brief.")}), {}),
+              "<｜begin▁of▁sentence｜><｜System｜>Be brief.");
+    // The reference writes such an answer right behind the system text: all of it is one segment.
+    EXPECT_EQ(shared(ask({say(Role::kSystem, "s"), say(Role::kAssistant, "a")}), kReference),
+              "<｜begin▁of▁sentence｜><｜System｜>");
+}
+
 TEST(PromptTest, ControlRangesAreBytesOfTheText) {
     Prompt prompt;
     prompt.add_control("<a>");

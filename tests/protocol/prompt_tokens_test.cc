@@ -70,6 +70,45 @@ TEST(PromptTokensTest, ImagesAreRefused) {
     EXPECT_EQ(tokenize(prompt, make_tokenizer()).error().code(), ErrorCode::kUnsupported);
 }
 
+TEST(PromptTokensTest, WhatIsOwnBeginsAtItsFirstToken) {
+    Prompt prompt;
+    prompt.add_control("<x>");
+    prompt.add_text("abc");
+    prompt.begin_own();
+    prompt.add_control("<U>");
+    prompt.begin_own();  // Again: nothing changes.
+    prompt.add_text("ab");
+    const auto tokens = tokenize_prompt(prompt, make_tokenizer());
+    ASSERT_TRUE(tokens);
+    EXPECT_EQ(tokens->ids, (std::vector<TokenId>{kMark, kMerged, 'c', kUser, kMerged}));
+    EXPECT_EQ(tokens->own_from, 3U);
+}
+
+TEST(PromptTokensTest, WithoutAnythingOwnAllOfItIsShared) {
+    Prompt prompt;
+    prompt.add_control("<x>");
+    prompt.add_text("ab");
+    EXPECT_EQ(tokenize_prompt(prompt, make_tokenizer())->own_from, 2U);
+    prompt.begin_own();
+    EXPECT_EQ(tokenize_prompt(prompt, make_tokenizer())->own_from, 2U);
+}
+
+// "a" of the system and "b" of the user are one token: whoever knows it knows the user's text.
+TEST(PromptTokensTest, TextThatIsEncodedTogetherWithOwnTextIsOwn) {
+    Prompt merged;
+    merged.add_control("<x>");
+    merged.add_text("ca");
+    merged.begin_own();
+    merged.add_text("b");
+    EXPECT_EQ(tokenize_prompt(merged, make_tokenizer())->own_from, 1U);
+    Prompt optional;
+    optional.add_control("<x>");
+    optional.add_text("ca");
+    optional.begin_own();
+    optional.add_control("b", SegmentKind::kOptionalControl);
+    EXPECT_EQ(tokenize_prompt(optional, make_tokenizer())->own_from, 1U);
+}
+
 TEST(PromptTokensTest, AnEmptyPromptHasNoTokens) {
     EXPECT_TRUE(tokenize(Prompt{}, make_tokenizer())->empty());
 }
