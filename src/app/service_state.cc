@@ -21,13 +21,18 @@ std::string to_json(const ServiceState& state, std::string_view event) {
                            {"pid", worker.pid},
                            {"phase", worker.phase}});
     }
+    json::array nodes;
+    for (const KvNodeState& node : state.kv_nodes) {
+        nodes.push_back(
+            {{"name", node.name}, {"url", node.url}, {"http", node.http}, {"pid", node.pid}});
+    }
     return json::serialize(json::object{{"event", event},
                                         {"url", state.url},
                                         {"admin", state.admin},
                                         {"pid", state.pid},
                                         {"gateway", {{"pid", state.gateway_pid}}},
                                         {"workers", std::move(workers)},
-                                        {"kv_nodes", json::array()}});
+                                        {"kv_nodes", std::move(nodes)}});
 }
 
 std::string ready_line(const ServiceState& state) {
@@ -51,6 +56,13 @@ ServiceState from_json(const json::object& object) {
                                  .url = text(worker, "url"),
                                  .pid = json::value_to<pid_t>(worker.at("pid")),
                                  .phase = text(worker, "phase")});
+    }
+    for (const json::value& value : object.at("kv_nodes").as_array()) {
+        const json::object& node = value.as_object();
+        state.kv_nodes.push_back({.name = text(node, "name"),
+                                  .url = text(node, "url"),
+                                  .http = text(node, "http"),
+                                  .pid = json::value_to<pid_t>(node.at("pid"))});
     }
     return state;
 }

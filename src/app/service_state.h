@@ -21,12 +21,22 @@ struct WorkerState {
     bool operator==(const WorkerState&) const = default;
 };
 
+/// A cache server that the service started.
+struct KvNodeState {
+    std::string name;
+    std::string url;   ///< "redis://127.0.0.1:7301"
+    std::string http;  ///< Of its events and its state.
+    pid_t pid = 0;
+    bool operator==(const KvNodeState&) const = default;
+};
+
 struct ServiceState {
     std::string url;
     std::string admin;
     pid_t pid = 0;  ///< Of the supervisor.
     pid_t gateway_pid = 0;
     std::vector<WorkerState> workers;
+    std::vector<KvNodeState> kv_nodes{};
     bool operator==(const ServiceState&) const = default;
 };
 

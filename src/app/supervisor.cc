@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "discovery/worker_entry.h"
-#include "net/url.h"
 
 namespace sluice::app {
 namespace {
@@ -24,10 +23,10 @@ using std::chrono::milliseconds;
 
 constexpr const char* kOwnImage = "/proc/self/exe";
 
-/// The port in `url`, or `otherwise` while there is none.
+/// The port in `url`, which a child of ours said, or `otherwise` while there is none.
 std::string port_of(const std::string& url, std::uint16_t otherwise) {
-    const Result<net::Url> parsed = net::parse_url(url);
-    return std::to_string(parsed ? parsed->port : otherwise);
+    const std::size_t colon = url.rfind(':');
+    return colon == std::string::npos ? std::to_string(otherwise) : url.substr(colon + 1);
 }
 
 }  // namespace
@@ -50,10 +49,12 @@ Supervisor::Supervisor(ServicePlan plan, ServiceEvents events, const StopSignals
     : plan_(std::move(plan)),
       events_(std::move(events)),
       signals_(signals),
-      policy_(plan_.engines.size()),
+      policy_(plan_.engines.size(), plan_.kv_nodes.size()),
       relay_(STDERR_FILENO) {
     for (const EnginePlan& engine : plan_.engines)
         members_.push_back({.name = "engine " + engine.name});
+    for (const KvNodePlan& node : plan_.kv_nodes)
+        members_.push_back({.name = "kv node " + node.name});
     members_.push_back({.name = "gateway"});
 }
 
@@ -73,10 +74,14 @@ void Supervisor::pass_on(std::string_view line) {
 std::vector<std::string> Supervisor::command(std::size_t child) const {
     std::vector<std::string> argv = plan_.program;
     if (argv.empty()) argv.push_back(own_program());
-    const std::vector<std::string> rest =
-        is_gateway(child) ? gateway_command() : engine_command(child);
+    const std::size_t engines = plan_.engines.size();
+    const bool is_node = child >= engines && !is_gateway(child);
+    const std::vector<std::string> rest = is_gateway(child) ? gateway_command()
+                                          : is_node         ? node_command(child - engines)
+                                                            : engine_command(child);
     argv.insert(argv.end(), rest.begin(), rest.end());
-    if (!plan_.config.empty()) argv.insert(argv.end(), {"--config", plan_.config});
+    // A node is told all it needs by flags.
+    if (!plan_.config.empty() && !is_node) argv.insert(argv.end(), {"--config", plan_.config});
     return argv;
 }
 
@@ -87,6 +92,26 @@ std::vector<std::string> Supervisor::engine_command(std::size_t child) const {
         "--threads", engine.threads, "--json"};
     if (engine.dp > 1) argv.insert(argv.end(), {"--dp", std::to_string(engine.dp)});
     if (!plan_.speculation.empty()) argv.insert(argv.end(), {"--speculation", plan_.speculation});
+    for (std::size_t i = 0; i < plan_.kv_nodes.size(); ++i)
+        argv.insert(argv.end(), {"--kv-store", node(i).url});
+    return argv;
+}
+
+std::vector<std::string> Supervisor::node_command(std::size_t index) const {
+    const KvNodePlan& plan = plan_.kv_nodes[index];
+    std::vector<std::string> argv = {"kvnode",
+                                     "--port",
+                                     port_of(node(index).url, plan.port),
+                                     "--http-port",
+                                     port_of(node(index).http, plan.http_port),
+                                     "--dram",
+                                     plan.dram,
+                                     "--retain",
+                                     plan.retain,
+                                     "--json"};
+    if (!plan.folder.empty())
+        argv.insert(argv.end(), {"--ssd", fmt::format("{}:{}", plan.folder, plan.ssd)});
+    if (!plan.tenant_bytes.empty()) argv.insert(argv.end(), {"--tenant-bytes", plan.tenant_bytes});
     return argv;
 }
 
@@ -106,6 +131,8 @@ std::vector<std::string> Supervisor::gateway_command() const {
         argv.insert(argv.end(),
                     {"--worker", discovery::to_text({engine.pool, members_[i].url, engine.phase})});
     }
+    for (std::size_t i = 0; i < plan_.kv_nodes.size(); ++i)
+        argv.insert(argv.end(), {"--kv-node", fmt::format("{},{}", node(i).url, node(i).http)});
     if (!plan_.records.empty()) argv.insert(argv.end(), {"--records", plan_.records});
     return argv;
 }
@@ -123,6 +150,8 @@ ServiceState Supervisor::state() const {
         state.workers.push_back(
             {engine.name, members_[i].url, pid(members_[i]), std::string(to_string(engine.phase))});
     }
+    for (std::size_t i = 0; i < plan_.kv_nodes.size(); ++i)
+        state.kv_nodes.push_back({plan_.kv_nodes[i].name, node(i).url, node(i).http, pid(node(i))});
     return state;
 }
 
@@ -176,6 +205,11 @@ void Supervisor::start(std::size_t child) {
 
 void Supervisor::report_progress() {
     if (policy_.announced() || !events_.on_progress) return;
+    const std::size_t nodes = plan_.kv_nodes.size();
+    if (policy_.ready_nodes() < nodes) {
+        return events_.on_progress(
+            fmt::format("starting the cache, {} of {} nodes ready", policy_.ready_nodes(), nodes));
+    }
     const std::size_t engines = plan_.engines.size();
     const std::size_t ready = policy_.ready_engines();
     events_.on_progress(
@@ -233,6 +267,7 @@ void Supervisor::on_event(std::size_t child, const ChildEvent& event) {
              fmt::format("{} is at {} now, and was at {}", member.name, event.url, member.url));
     member.url = event.url;
     member.admin = event.admin;
+    member.http = event.http;
     if (event.kind != ChildEvent::Kind::kReady) return;
     if (policy_.announced()) note(log::Level::kInfo, fmt::format("{} is ready again", member.name));
     member.process->now_ready();

@@ -1,11 +1,11 @@
 #pragma once
 
-// Runs a gateway and its engines as processes of this same program, for as long as it is asked to:
+// Runs a gateway, its engines and its cache nodes as processes of this same program, for as long as it is asked to:
 // the decisions are SupervisorPolicy's, this carries them out with poll(2), signals and pipes.
 //
-// No child outlives the supervisor, however that ends (base/subprocess.h). Engines and gateway keep
-// the ports they first got: a restarted engine is where the gateway looks for it, a restarted
-// gateway where its clients do.
+// No child outlives the supervisor, however that ends (base/subprocess.h). All keep the ports they
+// first got: a restarted engine is where the gateway looks for it, a restarted node where the engines
+// do, a restarted gateway where its clients do.
 
 #include <cstdint>
 #include <functional>
@@ -33,6 +33,18 @@ struct EnginePlan {
     std::int64_t dp = 1;  ///< Engines in the process.
 };
 
+/// A cache server of our own.
+struct KvNodePlan {
+    std::string name{};    ///< "kv-0"
+    std::string folder{};  ///< For what it keeps on disk; empty: nothing.
+    std::string dram{};    ///< Sizes as the command line writes them: "1GiB".
+    std::string ssd{};
+    std::string retain{};        ///< "agent=72h,chat=168h"
+    std::string tenant_bytes{};  ///< Empty: no limit.
+    std::uint16_t port = 0;      ///< 0 takes a free one.
+    std::uint16_t http_port = 0;
+};
+
 struct ServicePlan {
     std::vector<std::string> program{};  ///< Before the subcommand; empty: this very program.
     std::string config{};                ///< A file; empty: none.
@@ -41,7 +53,8 @@ struct ServicePlan {
     std::string speculation{};           ///< Of all engines; empty: their own choice.
     std::string keys{};                  ///< File of API keys; empty: none.
     std::vector<EnginePlan> engines{};   ///< None if all pools are pass-through.
-    std::uint16_t port = 0;              ///< 0 takes a free one.
+    std::vector<KvNodePlan> kv_nodes{};
+    std::uint16_t port = 0;  ///< 0 takes a free one.
     std::uint16_t admin_port = 0;
     std::string records{};  ///< Folder for records; empty: as the configuration says.
 };
@@ -76,12 +89,17 @@ private:
         std::optional<SupervisedChild> process{};
         std::string url{};  ///< Known from the first time it is ready.
         std::string admin{};
+        std::string http{};
     };
 
     [[nodiscard]] bool is_gateway(std::size_t child) const { return child == policy_.gateway(); }
     [[nodiscard]] std::vector<std::string> command(std::size_t child) const;
     [[nodiscard]] std::vector<std::string> engine_command(std::size_t child) const;
+    [[nodiscard]] std::vector<std::string> node_command(std::size_t node) const;
     [[nodiscard]] std::vector<std::string> gateway_command() const;
+    [[nodiscard]] const Member& node(std::size_t index) const {
+        return members_[plan_.engines.size() + index];
+    }
     [[nodiscard]] ServiceState state() const;
 
     /// True if there was something to do.

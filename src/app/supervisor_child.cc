@@ -45,7 +45,8 @@ std::optional<ChildEvent> parse_child_line(std::string_view line) {
     const boost::json::value value = boost::json::parse(line, error);
     if (error || !value.is_object()) return std::nullopt;
     const boost::json::object& object = value.get_object();
-    ChildEvent event{.url = text(object, "url"), .admin = text(object, "admin")};
+    ChildEvent event{
+        .url = text(object, "url"), .admin = text(object, "admin"), .http = text(object, "http")};
     const std::string kind = text(object, "event");
     if (kind != "ready" && kind != "listening") return std::nullopt;
     if (kind == "listening") event.kind = ChildEvent::Kind::kListening;

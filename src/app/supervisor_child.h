@@ -20,7 +20,8 @@ struct ChildEvent {
     enum class Kind { kListening, kReady };
     Kind kind = Kind::kReady;
     std::string url;
-    std::string admin;  ///< Empty for engines.
+    std::string admin;   ///< Of a gateway.
+    std::string http{};  ///< Of a cache node.
     bool operator==(const ChildEvent&) const = default;
 };
 

@@ -11,12 +11,27 @@ namespace sluice::app {
 using std::chrono::milliseconds;
 using Kind = SupervisorPolicy::Action::Kind;
 
-SupervisorPolicy::SupervisorPolicy(std::size_t engines) : children_(engines + 1) {}
+SupervisorPolicy::SupervisorPolicy(std::size_t engines, std::size_t nodes)
+    : children_(engines + nodes + 1) {
+    for (std::size_t i = engines; i < engines + nodes; ++i) children_[i].stage = Stage::kNode;
+    children_.back().stage = Stage::kGateway;
+}
 
-std::size_t SupervisorPolicy::ready_engines() const {
-    return static_cast<std::size_t>(
-        std::count_if(children_.begin(), children_.end() - 1,
-                      [](const Child& child) { return child.phase == Phase::kReady; }));
+std::size_t SupervisorPolicy::ready(Stage stage) const {
+    return static_cast<std::size_t>(std::ranges::count_if(children_, [stage](const Child& child) {
+        return child.stage == stage && child.phase == Phase::kReady;
+    }));
+}
+
+bool SupervisorPolicy::all_ready_below(Stage stage) const {
+    return std::ranges::all_of(children_, [stage](const Child& child) {
+        return child.stage >= stage || child.phase == Phase::kReady;
+    });
+}
+
+bool SupervisorPolicy::any_alive_above(Stage stage) const {
+    return std::ranges::any_of(
+        children_, [stage](const Child& child) { return child.stage > stage && child.alive(); });
 }
 
 void SupervisorPolicy::started(std::size_t child, Time now) {
@@ -97,8 +112,7 @@ void SupervisorPolicy::kill_overdue(Time now, std::vector<Action>& actions) {
 void SupervisorPolicy::step_up(Time now, std::vector<Action>& actions) {
     for (std::size_t i = 0; i < children_.size(); ++i) {
         Child& child = children_[i];
-        const bool first = child.phase == Phase::kIdle &&
-                           (i != gateway() || ready_engines() == children_.size() - 1);
+        const bool first = child.phase == Phase::kIdle && all_ready_below(child.stage);
         const bool again = child.phase == Phase::kPausing && child.due <= now;
         if (first || again) actions.push_back({Kind::kStart, i});
     }
@@ -118,10 +132,8 @@ void SupervisorPolicy::ask_to_end(std::size_t child, Time now, std::vector<Actio
 }
 
 void SupervisorPolicy::step_down(Time now, std::vector<Action>& actions) {
-    if (!at_once_) ask_to_end(gateway(), now, actions);
-    if (!at_once_ && !children_[gateway()].alive()) {
-        for (std::size_t i = 0; i < gateway(); ++i) ask_to_end(i, now, actions);
-    }
+    for (std::size_t i = 0; i < children_.size() && !at_once_; ++i)
+        if (!any_alive_above(children_[i].stage)) ask_to_end(i, now, actions);
     const auto is_alive = [](const Child& child) { return child.alive(); };
     if (std::any_of(children_.begin(), children_.end(), is_alive)) return;
     finished_ = true;

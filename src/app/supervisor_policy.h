@@ -4,14 +4,16 @@
 // it is over. Pure decisions: events and the time go in, actions come out, so that tests can play
 // years of crashes in a millisecond.
 //
-// The life of a service: all engines start at once; when each of them can answer, the gateway
-// starts; when that can answer, the service is announced. Until then the end of any process is the
-// end of everything, because what fails at once would fail again. From then on a process that ends
-// is started again, later each time, and a request to stop ends first the gateway, so that its
-// running requests still find their engines, and then the engines.
+// The life of a service: the cache nodes start at once; when each of them is ready, the engines start;
+// then the gateway; when that can answer, the service is announced. Until then the end of any process
+// is the end of everything, because what fails at once would fail again. From then on a process that
+// ends is started again, later each time, and a request to stop ends first the gateway, so that its
+// running requests still find their engines, then the engines, so that they still can store what they
+// computed, and then the nodes.
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -43,13 +45,14 @@ public:
         bool operator==(const Action&) const = default;
     };
 
-    /// The engines are children 0 to `engines` - 1, the gateway is child `engines`.
-    explicit SupervisorPolicy(std::size_t engines);
+    /// The children are the engines, the nodes, and the gateway, in this order.
+    explicit SupervisorPolicy(std::size_t engines, std::size_t nodes = 0);
 
     [[nodiscard]] std::size_t gateway() const { return children_.size() - 1; }
     [[nodiscard]] bool announced() const { return announced_; }
     [[nodiscard]] bool stopping() const { return stopping_; }
-    [[nodiscard]] std::size_t ready_engines() const;
+    [[nodiscard]] std::size_t ready_engines() const { return ready(Stage::kEngine); }
+    [[nodiscard]] std::size_t ready_nodes() const { return ready(Stage::kNode); }
 
     void started(std::size_t child, Time now);
     void became_ready(std::size_t child);
@@ -66,9 +69,15 @@ public:
     [[nodiscard]] std::optional<Time> next() const;
 
 private:
+    enum class Stage : std::uint8_t {
+        kNode,
+        kEngine,
+        kGateway
+    };  ///< Later ones need earlier ones.
     enum class Phase { kIdle, kStarting, kReady, kPausing, kEnded };
 
     struct Child {
+        Stage stage = Stage::kEngine;
         Phase phase = Phase::kIdle;
         Time started{};
         Time due{};  ///< kPausing: start again. Else: kill, if `limited`.
@@ -82,6 +91,9 @@ private:
         }
     };
 
+    [[nodiscard]] std::size_t ready(Stage stage) const;
+    [[nodiscard]] bool all_ready_below(Stage stage) const;
+    [[nodiscard]] bool any_alive_above(Stage stage) const;
     void abandon(const ExitStatus& status);
     void kill_overdue(Time now, std::vector<Action>& actions);
     void ask_to_end(std::size_t child, Time now, std::vector<Action>& actions);

@@ -15,12 +15,14 @@
 #include "app/state_folder.h"
 #include "app/supervisor.h"
 #include "app/up_detach.h"
+#include "app/up_kv_nodes.h"
 #include "app/up_ports.h"
 #include "app/up_report.h"
 #include "app/up_welcome.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/service_config.h"
+#include "base/units.h"
 #include "gateway/access.h"
 
 namespace sluice::app {
@@ -37,6 +39,9 @@ struct Options {
     std::optional<std::int64_t> prefill;
     std::optional<std::int64_t> decode;
     std::optional<std::int64_t> dp;
+    std::optional<std::int64_t> kv_nodes;
+    std::string kv_node_dram;
+    std::string kv_node_ssd;
     bool detach = false;
     bool first_request = false;
     bool json = false;
@@ -65,6 +70,15 @@ void apply_shape(const Options& options, NativeConfig& native) {
         native.decode = {options.decode.value_or(0), "--decode"};
     }
     if (options.dp) native.dp = {*options.dp, "--dp"};
+}
+
+void apply_kv(const Options& options, KvConfig& kv) {
+    if (options.kv_nodes) kv.start_nodes = {*options.kv_nodes, "--kv-nodes"};
+    // Their text was checked as the command line was read.
+    if (!options.kv_node_dram.empty())
+        kv.node_dram = {*parse_bytes(options.kv_node_dram), "--kv-node-dram"};
+    if (!options.kv_node_ssd.empty())
+        kv.node_ssd = {*parse_bytes(options.kv_node_ssd), "--kv-node-ssd"};
 }
 
 /// Engines that take no more than their share of the machine do not slow each other down.
@@ -157,8 +171,8 @@ private:
     std::thread thread_;
 };
 
-ServiceEvents make_events(UpReport& report, const StateLock& lock, const Options& options,
-                          BackgroundWelcome& welcome) {
+ServiceEvents make_events(UpReport& report, const StateFolder& folder, const StateLock& lock,
+                          const Options& options, BackgroundWelcome& welcome) {
     const auto write_state = [&lock](const ServiceState& state) {
         if (const auto written = lock.write_state(state); !written) {
             log::error("{}", written.error().to_string());
@@ -168,6 +182,8 @@ ServiceEvents make_events(UpReport& report, const StateLock& lock, const Options
     events.on_progress = [&report](std::string_view message) { report.progress(message); };
     events.on_ready = [&, write_state](const ServiceState& state) {
         write_state(state);
+        if (const auto written = remember_kv_nodes(folder, state); !written)
+            log::error("{}", written.error().to_string());
         report.ready(state);
         if (options.first_request) welcome.start(state, options);
     };
@@ -206,9 +222,13 @@ int serve(ServiceConfig config, const StateFolder& folder, const Options& option
         }
     }
 
+    ServicePlan plan = make_plan(config, folder, options);
+    auto nodes = plan_kv_nodes(config, folder);
+    if (!nodes) return refuse("sluice: " + nodes.error().to_string());
+    plan.kv_nodes = std::move(*nodes);
     BackgroundWelcome welcome;
-    Supervisor supervisor(make_plan(config, folder, options),
-                          make_events(*report, *lock, options, welcome), *signals);
+    Supervisor supervisor(std::move(plan), make_events(*report, folder, *lock, options, welcome),
+                          *signals);
     const ServiceEnd end = supervisor.run();
     if (!end.complaint.empty()) report->failed(end.complaint);
     return end.code;
@@ -232,6 +252,9 @@ int detach(const StateFolder& folder, const Options& options) {
     add_number("--prefill", options.prefill);
     add_number("--decode", options.decode);
     add_number("--dp", options.dp);
+    add_number("--kv-nodes", options.kv_nodes);
+    add("--kv-node-dram", options.kv_node_dram);
+    add("--kv-node-ssd", options.kv_node_ssd);
 
     const DetachedStart start = start_detached(std::move(argv), folder.log_path());
     if (start.code != kDone) return start.code;
@@ -259,6 +282,7 @@ int up(const Options& options) {
     for (PoolConfig& pool : config->pools)
         if (pool.is_native() && *pool.name == *config->plan.stable)
             apply_shape(options, pool.native);
+    apply_kv(options, config->kv);
     const Result<StateFolder> folder = StateFolder::find(options.state);
     if (!folder) return fail(kWrongUse, folder.error());
     if (const auto safe = check_access(*config, *folder); !safe)
@@ -293,6 +317,25 @@ void define_shape(CLI::App& command, Options& options) {
         ->type_name("N");
 }
 
+void define_kv_nodes(CLI::App& command, Options& options) {
+    const auto is_size = [](const std::string& text) {
+        const auto bytes = parse_bytes(text);
+        return bytes ? std::string() : bytes.error().message();
+    };
+    command.add_option("--kv-nodes", options.kv_nodes, "Cache nodes beside the engines")
+        ->check(CLI::Range(std::int64_t{0}, kKvNodesMost))
+        ->type_name("N");
+    command
+        .add_option("--kv-node-dram", options.kv_node_dram, "Memory of each of them, as in 1GiB")
+        ->check(is_size)
+        ->type_name("SIZE");
+    command
+        .add_option("--kv-node-ssd", options.kv_node_ssd,
+                    "Of each on disk, below the state folder, as in 16GiB; 0B: none")
+        ->check(is_size)
+        ->type_name("SIZE");
+}
+
 }  // namespace
 
 Run define_up(CLI::App& command) {
@@ -306,6 +349,7 @@ Run define_up(CLI::App& command) {
     command.add_option("--port", options->port, "Where clients connect; 0 takes a free one")
         ->type_name("N");
     define_shape(command, *options);
+    define_kv_nodes(command, *options);
     command.add_option("--threads", options->threads, "Of each engine: a number, or auto")
         ->check(check_threads)
         ->type_name("N");

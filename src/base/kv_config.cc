@@ -40,8 +40,8 @@ std::vector<KvNodeConfig> read_nodes(Table& kv) {
     std::vector<KvNodeConfig> nodes;
     std::set<std::string> urls;
     for (Table& table : kv.tables("node")) {
-        if (nodes.size() == static_cast<std::size_t>(settings::kKvNodesMost)) {
-            table.reject("url", fmt::format("is one node more than {}", settings::kKvNodesMost));
+        if (nodes.size() == static_cast<std::size_t>(kKvNodesMost)) {
+            table.reject("url", fmt::format("is one node more than {}", kKvNodesMost));
             break;
         }
         KvNodeConfig node;

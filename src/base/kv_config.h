@@ -18,6 +18,9 @@ namespace config {
 class Table;
 }
 
+/// Cache servers of one service.
+inline constexpr std::int64_t kKvNodesMost = 256;
+
 /// Retention classes as requests, tenants and keys of blocks write them.
 [[nodiscard]] bool is_retention_class(std::string_view text);
 

@@ -71,8 +71,6 @@ void visit_tenant(Tenant& tenant, Visitor&& visit) {
           "cached bytes in each tier; 0B: as [kv] tenant_bytes says");
 }
 
-/// Cache servers of one service.
-inline constexpr std::int64_t kKvNodesMost = 256;
 inline constexpr std::int64_t kKvReplicasMost = 8;
 
 template <class Node, class Visitor>

@@ -15,11 +15,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const ServiceState kState{.url = "http://127.0.0.1:8080",
-                          .admin = "http://127.0.0.1:8081",
-                          .pid = 5,
-                          .gateway_pid = 6,
-                          .workers = {{"stable-0", "http://127.0.0.1:9000", 7}}};
+const ServiceState kState{
+    .url = "http://127.0.0.1:8080",
+    .admin = "http://127.0.0.1:8081",
+    .pid = 5,
+    .gateway_pid = 6,
+    .workers = {{"stable-0", "http://127.0.0.1:9000", 7}},
+    .kv_nodes = {{"kv-0", "redis://127.0.0.1:7301", "http://127.0.0.1:7401", 8}}};
 
 /// Another process that holds the lock, until it is killed or the test ends.
 class OtherHolder {
@@ -134,10 +136,11 @@ TEST(StateFolderTest, TheStateReadsBackAndNothingElseDoes) {
     for (const char* text : {"", "{}", "[]", R"({"url":1})", "{\"url\":"}) {
         EXPECT_FALSE(parse_service_state(text)) << text;
     }
-    EXPECT_EQ(to_json(kState),
-              R"({"event":"ready","url":"http://127.0.0.1:8080","admin":"http://127.0.0.1:8081",)"
-              R"("pid":5,"gateway":{"pid":6},"workers":[{"name":"stable-0",)"
-              R"("url":"http://127.0.0.1:9000","pid":7,"phase":"full"}],"kv_nodes":[]})");
+    EXPECT_EQ(
+        to_json(kState),
+        R"({"event":"ready","url":"http://127.0.0.1:8080","admin":"http://127.0.0.1:8081",)"
+        R"("pid":5,"gateway":{"pid":6},"workers":[{"name":"stable-0",)"
+        R"("url":"http://127.0.0.1:9000","pid":7,"phase":"full"}],"kv_nodes":[{"name":"kv-0","url":"redis://127.0.0.1:7301","http":"http://127.0.0.1:7401","pid":8}]})");
     EXPECT_EQ(ready_line(kState), "ready on http://127.0.0.1:8080 (admin http://127.0.0.1:8081)");
 }
 

@@ -41,6 +41,8 @@ TEST(SupervisorChildTest, EventsAreToldFromOtherLines) {
               (ChildEvent{ChildEvent::Kind::kReady, "http://127.0.0.1:1", ""}));
     EXPECT_EQ(parse_child_line(R"({"event":"listening","url":"u","admin":"a","pid":7})"),
               (ChildEvent{ChildEvent::Kind::kListening, "u", "a"}));
+    EXPECT_EQ(parse_child_line(R"({"event":"ready","url":"redis://h:1","http":"http://h:2"})"),
+              (ChildEvent{ChildEvent::Kind::kReady, "redis://h:1", "", "http://h:2"}));
     for (const char* line : {"", "ready", "{", "[]", "{}", R"({"event":"ready"})",
                              R"({"event":"step","url":"u"})", R"({"event":1,"url":"u"})"}) {
         EXPECT_EQ(parse_child_line(line), std::nullopt) << line;

@@ -68,6 +68,43 @@ TEST(SupervisorPolicyTest, TheGatewayStartsWhenEveryEngineCanAnswer) {
     EXPECT_EQ(play.policy.next(), std::nullopt);
 }
 
+TEST(SupervisorPolicyTest, CacheNodesStartBeforeTheEnginesAndEndAfterThem) {
+    SupervisorPolicy policy(1, 1);  // Engine 0, node 1, gateway 2.
+    const auto start = [&policy](std::size_t child) {
+        EXPECT_THAT(policy.step({}), ElementsAre(Action{Kind::kStart, child}));
+        policy.started(child, {});
+        EXPECT_THAT(policy.step({}), IsEmpty());
+        policy.became_ready(child);
+    };
+    start(1);
+    EXPECT_EQ(policy.ready_nodes(), 1U);
+    EXPECT_EQ(policy.ready_engines(), 0U);
+    start(0);
+    start(2);
+    EXPECT_THAT(policy.step({}), ElementsAre(Action{Kind::kAnnounce}));
+    policy.stop(0);
+    for (const std::size_t child : {2, 0, 1}) {
+        EXPECT_THAT(policy.step({}), ElementsAre(Action{Kind::kAskToEnd, child}));
+        policy.ended(child, exited(0), {});
+    }
+    EXPECT_THAT(policy.step({}), ElementsAre(Action{Kind::kFinish, 0, 0}));
+}
+
+// Engines go on without it, and so does its restart.
+TEST(SupervisorPolicyTest, ANodeThatIsGoneKeepsNoEngineFromItsRestart) {
+    SupervisorPolicy policy(1, 1);
+    for (const std::size_t child : {1, 0, 2}) {
+        static_cast<void>(policy.step({}));
+        policy.started(child, {});
+        policy.became_ready(child);
+    }
+    static_cast<void>(policy.step({}));
+    policy.ended(1, kKilledBySignal, {});
+    policy.ended(0, kKilledBySignal, {});
+    EXPECT_THAT(policy.step(SupervisorPolicy::Time{} + SupervisorPolicy::kFirstPause),
+                ElementsAre(Action{Kind::kStart, 0}, Action{Kind::kStart, 1}));
+}
+
 TEST(SupervisorPolicyTest, AnEndBeforeTheAnnouncementEndsEverythingWithItsCode) {
     Play play;
     play.step();
@@ -189,7 +226,7 @@ TEST(SupervisorPolicyTest, AProcessThatCannotBeStartedAgainIsTriedLater) {
 TEST(SupervisorPolicyTest, RandomLivesNeverLeaveAProcessBehind) {
     std::mt19937 random(1);
     for (int life = 0; life < 2'000; ++life) {
-        SupervisorPolicy policy(3);
+        SupervisorPolicy policy(life % 2 == 0 ? 3 : 2, life % 2 == 0 ? 0 : 1);
         SupervisorPolicy::Time now{};
         std::vector<bool> alive(4);
         bool finished = false;

@@ -1,10 +1,10 @@
-// The test program's own `main`: called as `engine` or `gateway` it stands in for those commands,
+// The test program's own `main`: called as `engine`, `kvnode` or `gateway` it stands in for those commands,
 // called as `up` or `down` it is the real command. So the `up` under test, which starts processes of
 // its own program, gets stand-ins, and nothing in it has to know.
 //
 // A stand-in keeps the contract of the real one: one line of JSON when it is bound and ready, exit
 // code 3 and one line if it can't start, SIGTERM ends it. What it does wrong is the name of its
-// model. It writes "engine" or "gateway" to the file $STAND_IN_ENDED at its end.
+// model. It writes its command to the file $STAND_IN_ENDED at its end.
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -42,6 +42,10 @@ struct Flags {
     std::string config{};
     std::string keys{};
     std::string records{};
+    std::uint16_t http_port = 0;
+    std::string ssd{};
+    std::vector<std::string> stores{};
+    std::vector<std::string> nodes{};
     bool json = false;
 };
 
@@ -105,7 +109,8 @@ int run_stand_in(const std::string& role, const Flags& flags) {
         loop.stop();
     });
     fmt::print(stderr, "{} with {} threads, dp {}\n", role, flags.threads, flags.dp);
-    for (const std::string& worker : flags.workers) fmt::print(stderr, "{} of {}\n", role, worker);
+    for (const auto* const each : {&flags.workers, &flags.stores, &flags.nodes})
+        for (const std::string& url : *each) fmt::print(stderr, "{} of {}\n", role, url);
     if (flags.model == "never-ready") {
         say("not JSON");
         // Whoever waits at this named pipe goes on now.
@@ -120,6 +125,30 @@ int run_stand_in(const std::string& role, const Flags& flags) {
     return kDone;
 }
 
+int run_node(const Flags& flags) {
+    net::EventLoop loop;
+    const auto server = listen(loop, flags.port, "");
+    const auto http = listen(loop, flags.http_port, "");
+    loop.on_signal({SIGTERM}, [&](int) {
+        note_end("kvnode");
+        loop.stop();
+    });
+    fmt::print(stderr, "kvnode with {}\n", flags.ssd);
+    say(fmt::format(R"({{"event":"ready","url":"redis://127.0.0.1:{}","http":"{}","pid":{}}})",
+                    server->port(), url(*http), ::getpid()));
+    loop.run();
+    return kDone;
+}
+
+void define_node(CLI::App& command, Flags& flags) {
+    command.add_option("--port", flags.port)->required();
+    command.add_option("--http-port", flags.http_port)->required();
+    command.add_option("--ssd", flags.ssd);
+    for (const char* name : {"--dram", "--retain"})
+        command.add_option(name, [](const CLI::results_t&) { return true; })->required();
+    command.add_flag("--json", flags.json)->required();
+}
+
 int stand_in(int argc, char** argv) {
     Flags flags;
     CLI::App app;
@@ -131,6 +160,9 @@ int stand_in(int argc, char** argv) {
         command->add_option("--config", flags.config);
         command->add_flag("--json", flags.json)->required();
     }
+    define_node(*app.add_subcommand("kvnode"), flags);
+    app.get_subcommand("engine")->add_option("--kv-store", flags.stores);
+    app.get_subcommand("gateway")->add_option("--kv-node", flags.nodes);
     app.get_subcommand("engine")->add_option("--threads", flags.threads)->required();
     app.get_subcommand("engine")->add_option("--dp", flags.dp);
     app.get_subcommand("gateway")->add_option("--admin-port", flags.admin_port)->required();
@@ -139,7 +171,8 @@ int stand_in(int argc, char** argv) {
     app.get_subcommand("gateway")->add_option("--records", flags.records);
     app.get_subcommand("gateway")->add_option("--state", flags.state);
     CLI11_PARSE(app, argc, argv);
-    return run_stand_in(argv[1], flags);
+    const std::string role = argv[1];
+    return role == "kvnode" ? run_node(flags) : run_stand_in(role, flags);
 }
 
 int command(int argc, char** argv) {
@@ -158,7 +191,8 @@ int command(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     const std::string_view name = argc > 1 ? argv[1] : "";
-    if (name == "engine" || name == "gateway") return sluice::app::stand_in(argc, argv);
+    if (name == "engine" || name == "kvnode" || name == "gateway")
+        return sluice::app::stand_in(argc, argv);
     if (name == "up" || name == "down") return sluice::app::command(argc, argv);
     testing::InitGoogleMock(&argc, argv);
     return RUN_ALL_TESTS();

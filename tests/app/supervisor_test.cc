@@ -57,7 +57,8 @@ protected:
         Supervisor supervisor(
             {.program = std::move(program),
              .model = model,
-             .engines = {{.name = "a-0", .model = model}, {.name = "a-1", .model = model}}},
+             .engines = {{.name = "a-0", .model = model}, {.name = "a-1", .model = model}},
+             .kv_nodes = nodes},
             std::move(events), *signals);
         return supervisor.run();
     }
@@ -69,6 +70,7 @@ protected:
         return text.str();
     }
 
+    std::vector<KvNodePlan> nodes;
     std::function<void()> on_ready = [] { ask_to_stop(); };
     std::function<void()> on_restart;
     ServiceState ready;
@@ -144,6 +146,37 @@ TEST_F(SupervisorTest, AKilledGatewayIsBackOnItsPorts) {
     EXPECT_NE(restarts[1].gateway_pid, ready.gateway_pid);
     EXPECT_EQ(restarts[1].url, ready.url);
     EXPECT_EQ(restarts[1].admin, ready.admin);
+    EXPECT_EQ(restarts[1].workers, ready.workers);
+}
+
+TEST_F(SupervisorTest, CacheNodesAreThereBeforeTheEnginesWhichAreToldOfThem) {
+    nodes = {{.name = "kv-0", .folder = "/f", .dram = "1GiB", .ssd = "2GiB", .retain = "agent=1h"}};
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(run().code, kDone);
+    const std::string said = testing::internal::GetCapturedStderr();
+    ASSERT_EQ(ready.kv_nodes.size(), 1U);
+    const KvNodeState& node = ready.kv_nodes[0];
+    EXPECT_EQ(node.name, "kv-0");
+    EXPECT_THAT(said, HasSubstr("kvnode with /f:2GiB"));
+    EXPECT_THAT(said, HasSubstr("engine of " + node.url));
+    EXPECT_THAT(said, HasSubstr("gateway of " + node.url + "," + node.http));
+    EXPECT_EQ(progress.front(), "starting the cache, 0 of 1 nodes ready");
+    EXPECT_EQ(ended(), "gateway\nengine\nengine\nkvnode\n");
+    EXPECT_TRUE(is_gone(node.pid));
+}
+
+TEST_F(SupervisorTest, AKilledNodeIsBackOnItsPorts) {
+    nodes = {{.name = "kv-0", .dram = "1GiB", .retain = "agent=1h"}};
+    on_ready = [this] { ::kill(ready.kv_nodes[0].pid, SIGKILL); };
+    on_restart = [this] {
+        if (restarts.size() == 2) return ask_to_stop();
+        ::kill(restarts[0].kv_nodes[0].pid, SIGKILL);
+    };
+    EXPECT_EQ(run().code, kDone);
+    ASSERT_EQ(restarts.size(), 2U);
+    EXPECT_NE(restarts[1].kv_nodes[0].pid, ready.kv_nodes[0].pid);
+    EXPECT_EQ(restarts[1].kv_nodes[0].url, ready.kv_nodes[0].url);
+    EXPECT_EQ(restarts[1].kv_nodes[0].http, ready.kv_nodes[0].http);
     EXPECT_EQ(restarts[1].workers, ready.workers);
 }
 

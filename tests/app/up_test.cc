@@ -194,6 +194,36 @@ TEST_F(UpTest, ASplitServiceHasEnginesForEachPhase) {
     EXPECT_THAT(log, HasSubstr("dp 3"));
 }
 
+// Which node keeps a block is chosen by the nodes' addresses.
+TEST_F(UpTest, CacheNodesHaveTheirPortsAndFoldersAgainAfterDownAndUp) {
+    const Words how = {"--kv-nodes", "2", "--kv-node-dram", "64MiB", "--kv-node-ssd", "1GiB"};
+    const Outcome outcome = up(how);
+    EXPECT_EQ(outcome.code, kDone) << outcome.err;
+    const std::vector<KvNodeState> first = state().kv_nodes;
+    ASSERT_EQ(first.size(), 2U);
+    EXPECT_EQ(first[1].name, "kv-1");
+    EXPECT_NE(first[0].url, first[1].url);
+    std::ifstream file(folder().log_path());
+    const std::string log{std::istreambuf_iterator<char>(file), {}};
+    EXPECT_THAT(log, HasSubstr("kvnode with " + state_path() + "/kv/kv-1:1GiB"));
+    EXPECT_TRUE(fs::is_directory(state_path() + "/kv/kv-1"));
+    down();
+    up(how);
+    const std::vector<KvNodeState> again = state().kv_nodes;
+    ASSERT_EQ(again.size(), 2U);
+    for (std::size_t i = 0; i < 2; ++i) {
+        EXPECT_EQ(again[i].url, first[i].url);
+        EXPECT_EQ(again[i].http, first[i].http);
+        EXPECT_NE(again[i].pid, first[i].pid);
+    }
+}
+
+TEST_F(UpTest, SizesOfCacheNodesAreChecked) {
+    EXPECT_NE(up({"--kv-node-dram", "1"}).code, kDone);
+    EXPECT_NE(up({"--kv-nodes", "257"}).code, kDone);
+    EXPECT_TRUE(leaves_nothing());
+}
+
 TEST_F(UpTest, HalfASplitIsWrongUse) {
     for (const Words& how :
          {Words{"--prefill", "1"}, Words{"--decode", "1"},
