@@ -323,7 +323,7 @@ void define_kv_nodes(CLI::App& command, Options& options) {
         return bytes ? std::string() : bytes.error().message();
     };
     command.add_option("--kv-nodes", options.kv_nodes, "Cache nodes beside the engines")
-        ->check(CLI::Range(std::int64_t{0}, kKvNodesMost))
+        ->check(CLI::Range(std::int64_t{0}, static_cast<std::int64_t>(limits::kKvStores)))
         ->type_name("N");
     command
         .add_option("--kv-node-dram", options.kv_node_dram, "Memory of each of them, as in 1GiB")

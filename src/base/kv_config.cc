@@ -40,8 +40,8 @@ std::vector<KvNodeConfig> read_nodes(Table& kv) {
     std::vector<KvNodeConfig> nodes;
     std::set<std::string> urls;
     for (Table& table : kv.tables("node")) {
-        if (nodes.size() == static_cast<std::size_t>(kKvNodesMost)) {
-            table.reject("url", fmt::format("is one node more than {}", kKvNodesMost));
+        if (nodes.size() == limits::kKvStores) {
+            table.reject("url", fmt::format("is one node more than {}", limits::kKvStores));
             break;
         }
         KvNodeConfig node;
@@ -63,10 +63,6 @@ void check_word(Table& table, std::string_view key, const std::string& value,
 }
 
 }  // namespace
-
-bool is_retention_class(std::string_view text) {
-    return text == "agent" || text == "chat" || text == "none";
-}
 
 KvConfig read_kv_config(std::optional<Table> table) {
     KvConfig kv;

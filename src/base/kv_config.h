@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/setting.h"
@@ -17,12 +16,6 @@ namespace sluice {
 namespace config {
 class Table;
 }
-
-/// Cache servers of one service.
-inline constexpr std::int64_t kKvNodesMost = 256;
-
-/// Retention classes as requests, tenants and keys of blocks write them.
-[[nodiscard]] bool is_retention_class(std::string_view text);
 
 /// [[kv.node]]: a cache server that somebody else runs, ours or Redis or Valkey.
 struct KvNodeConfig {

@@ -12,6 +12,7 @@
 #include "base/discovery_limits.h"
 #include "base/limits.h"
 #include "base/nearest.h"
+#include "base/retention.h"
 #include "base/service_settings.h"
 #include "base/setting_reader.h"
 
@@ -172,7 +173,7 @@ TenantConfig read_tenant(Table table) {
     if (std::ranges::find(kShares, *tenant.share) == kShares.end()) {
         table.reject("share", "must be \"tenant\", \"user\" or \"session\"");
     }
-    if (!is_retention_class(*tenant.retention))
+    if (!retention_from(*tenant.retention))
         table.reject("class", "must be \"agent\", \"chat\" or \"none\"");
     table.finish();
     return tenant;

@@ -97,7 +97,7 @@ void visit_kv(Kv& kv, Visitor&& visit) {
     visit("tenant_bytes", kv.tenant_bytes, std::uint64_t{0},
           "of one tenant in each node and engine; 0B: no limit");
     visit("start_nodes", kv.start_nodes, 0, "nodes that `sluice up` starts",
-          Range{0, kKvNodesMost});
+          Range{0, static_cast<std::int64_t>(limits::kKvStores)});
     visit("node_dram", kv.node_dram, std::uint64_t{1} << 30U, "of each of them");
     visit("node_ssd", kv.node_ssd, std::uint64_t{16} << 30U,
           "of each of them, below the state folder; 0B: none");
