@@ -33,7 +33,9 @@ gateway::FairGateOptions admission_options(const ServiceConfig& config) {
     options.admission.wait_max = *config.gateway.queue_wait;
     for (const TenantConfig& tenant : config.tenants) {
         options.admission.tenants.push_back(limits_of(tenant));
-        options.shares.emplace(*tenant.name, share_of(tenant));
+        options.caches.emplace(
+            *tenant.name,
+            gateway::CacheRules{share_of(tenant), *retention_from(*tenant.retention)});
     }
     return options;
 }

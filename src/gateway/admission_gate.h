@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/metrics.h"
+#include "base/retention.h"
 #include "gateway/inbound_request.h"
 #include "protocol/errors.h"
 
@@ -21,7 +22,9 @@ struct AdmissionVerdict {
     std::optional<std::chrono::seconds> retry_after;  ///< Told to a refused client.
     std::string tenant;
     std::string salt;
-    std::int32_t priority = 0;  ///< Of the tenant, for the engine; higher runs first.
+    std::string own_salt{};                  ///< InboundRequest::own_salt
+    Retention retention = Retention::kChat;  ///< Of the tenant's requests without tools.
+    std::int32_t priority = 0;               ///< Of the tenant, for the engine; higher runs first.
     /// The client may choose its pool (x-sluice-pool).
     bool may_pin = false;
 };

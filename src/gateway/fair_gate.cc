@@ -6,7 +6,6 @@
 #include <charconv>
 #include <utility>
 
-#include "base/hash.h"
 #include "base/limits.h"
 
 namespace sluice::gateway {
@@ -98,7 +97,7 @@ FairGate::FairGate(net::EventLoop& loop, std::shared_ptr<const Access> access,
     : loop_(loop),
       access_(std::move(access)),
       admission_(std::move(options.admission)),
-      shares_(std::move(options.shares)) {}
+      caches_(std::move(options.caches)) {}
 
 FairGate::~FairGate() = default;
 
@@ -117,22 +116,9 @@ void FairGate::attach(std::function<std::optional<std::size_t>()> room,
                            .with({})});
 }
 
-std::string FairGate::salt_of(const std::string& tenant, const InboundRequest& request) const {
-    const auto found = shares_.find(tenant);
-    const PrefixShare share = found == shares_.end() ? PrefixShare::kTenant : found->second;
-    const auto narrowed = [&](std::string_view kind, std::string_view whose) {
-        return fmt::format("{}/{}/{}", tenant, kind, to_hex(sha256(whose)).substr(0, 32));
-    };
-    switch (share) {
-        case PrefixShare::kTenant: return tenant;
-        case PrefixShare::kUser: return narrowed("user", request.outline.user);
-        case PrefixShare::kSession: {
-            const auto header =
-                request.exchange->request().headers.find("x-sluice-conversation").value_or("");
-            return narrowed("session", protocol::conversation_key(request.outline, header, tenant));
-        }
-    }
-    return tenant;
+CacheRules FairGate::rules_of(std::string_view tenant) const {
+    const auto found = caches_.find(tenant);
+    return found == caches_.end() ? CacheRules{} : found->second;
 }
 
 std::unique_ptr<AdmissionTicket> FairGate::admit(const InboundRequest& request, Decide decide) {
@@ -168,7 +154,11 @@ std::unique_ptr<AdmissionTicket> FairGate::admit(const InboundRequest& request, 
     }
     AdmissionVerdict verdict;
     verdict.tenant = caller->tenant;
-    verdict.salt = salt_of(caller->tenant, request);
+    const CacheRules rules = rules_of(caller->tenant);
+    verdict.salt = caller->tenant;
+    verdict.own_salt = own_salt(rules.share, caller->tenant, request.outline,
+                                head.headers.find("x-sluice-conversation").value_or(""));
+    verdict.retention = rules.retention;
     verdict.priority = admission_.limits_of(*tenant).priority;
     verdict.may_pin = caller->admin;
     waiting_.emplace(

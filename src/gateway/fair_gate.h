@@ -12,23 +12,21 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "admission/admission.h"
 #include "base/metrics.h"
 #include "gateway/access.h"
 #include "gateway/admission_gate.h"
+#include "gateway/cache_rules.h"
 #include "net/event_loop.h"
 
 namespace sluice::gateway {
 
-/// Who shares the cached prefixes of a tenant's requests.
-enum class PrefixShare : std::uint8_t { kTenant, kUser, kSession };
-
 struct FairGateOptions {
     admission::AdmissionOptions admission;
-    std::map<std::string, PrefixShare, std::less<>>
-        shares;  ///< By tenant; others: by tenant alone.
+    std::map<std::string, CacheRules, std::less<>> caches{};  ///< By tenant; others: the defaults.
 };
 
 class FairGate final : public AdmissionGate {
@@ -64,14 +62,13 @@ private:
     void refuse(const Decide& decide, admission::RefusalReason reason,
                 admission::Duration retry_after, const std::string& tenant);
     void gave_way(admission::Ticket ticket);
-    [[nodiscard]] std::string salt_of(const std::string& tenant,
-                                      const InboundRequest& request) const;
+    [[nodiscard]] CacheRules rules_of(std::string_view tenant) const;
     void show_depth();
 
     net::EventLoop& loop_;
     std::shared_ptr<const Access> access_;
     admission::Admission admission_;
-    std::map<std::string, PrefixShare, std::less<>> shares_;
+    std::map<std::string, CacheRules, std::less<>> caches_;
     std::function<std::optional<std::size_t>()> room_;
     std::unordered_map<admission::Ticket, Waiting> waiting_;
     std::optional<Probe> probe_;

@@ -198,6 +198,11 @@ Result<InboundRequest> Gateway::read_request(Endpoint endpoint, const Exchange& 
             std::min(inbound.deadline,
                      std::chrono::milliseconds(std::min<std::uint64_t>(value, 1'000'000'000)));
     }
+    if (const auto text = request.headers.find("x-sluice-class")) {
+        inbound.retention_asked = retention_from(*text);
+        if (!inbound.retention_asked)
+            return std::unexpected(Error::invalid("must be agent, chat or none", "x-sluice-class"));
+    }
     return inbound;
 }
 

@@ -1,4 +1,5 @@
 #include "gateway/generation.h"
+#include "gateway/cache_rules.h"
 
 #include <fmt/format.h>
 
@@ -84,6 +85,8 @@ void Generation::on_verdict(const AdmissionVerdict& verdict) {
     if (progress_.over()) return;
     request_.tenant = verdict.tenant;
     request_.salt = verdict.salt;
+    request_.own_salt = verdict.own_salt;
+    request_.retention = retention_of(request_, verdict.retention);
     request_.priority = verdict.priority;
     retry_after_ = verdict.retry_after;
     if (verdict.refused) return refuse(*verdict.refused);

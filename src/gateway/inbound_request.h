@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/request_class.h"
+#include "base/retention.h"
 #include "base/trace_context.h"
 #include "gateway/patient_exchange.h"
 #include "net/http_server.h"
@@ -30,6 +31,10 @@ struct InboundRequest {
     std::string tenant;         ///< Known once it is admitted.
     std::int32_t priority = 0;  ///< For the engine; higher runs first.
     std::string salt;           ///< Keeps its prefix apart from other tenants'.
+    /// Keeps what is its conversation's own apart from other users' or sessions'; or empty.
+    std::string own_salt;
+    std::optional<Retention> retention_asked{};  ///< x-sluice-class
+    Retention retention = Retention::kChat;      ///< Of what it leaves in the caches.
     /// Of a copy: the seed that the original's answer was drawn with.
     std::optional<std::uint64_t> seed{};
     std::string conversation;  ///< protocol::conversation_key

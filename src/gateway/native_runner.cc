@@ -61,7 +61,7 @@ NativeRunner::NativeRunner(const Services& services, const InboundRequest& reque
       observer_(observer),
       seed_(prepared_->options.seed.value_or(request.seed.value_or(draw_seed()))),
       pump_(services.tokenizer, prepared_->parse),
-      chain_({.shared = request.salt}) {
+      chain_({.shared = request.salt, .own = request.own_salt, .own_from = prepared_->own_from}) {
     report_.seed = seed_;
     report_.prompt_tokens = prepared_->prompt.size();
     report_.prompt_counted = true;
@@ -96,8 +96,12 @@ port::GenerateRequest NativeRunner::port_request(std::uint32_t max_new_tokens) c
     request.return_logprob = prepared_->options.logprobs;
     request.top_logprobs_num = prepared_->options.top_logprobs;
     request.resume_output_ids.assign(pump_.journal().begin(), pump_.journal().end());
-    request.kv.tenant = request_.tenant;
-    request.kv.salt = request_.salt;
+    request.kv = {.tenant = request_.tenant,
+                  .retention = request_.retention,
+                  .salt = request_.salt,
+                  .own_salt = request_.own_salt,
+                  .own_from = prepared_->own_from,
+                  .sources = {}};
     request.phase = to_port(phase_);
     request.dp_rank = rank_;
     if (phase_ == routing::LegPhase::kDecode && held_) request.kv.sources.push_back(*held_);

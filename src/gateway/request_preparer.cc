@@ -73,12 +73,13 @@ RequestPreparer::Prepared RequestPreparer::prepare_chat(std::string_view body) c
     std::size_t bytes = 0;
     for (const protocol::Segment& segment : prompt->segments) bytes += segment.text.size();
     if (auto ok = check_bytes(bytes); !ok) return std::unexpected(ok.error());
-    auto ids = protocol::tokenize(*prompt, tokenizer_);
-    if (!ids) return refuse(ids.error());
-    if (auto ok = check_ids(request->options, *ids); !ok) return std::unexpected(ok.error());
+    auto tokens = protocol::tokenize_prompt(*prompt, tokenizer_);
+    if (!tokens) return refuse(tokens.error());
+    if (auto ok = check_ids(request->options, tokens->ids); !ok) return std::unexpected(ok.error());
     PreparedRequest prepared{.endpoint = Endpoint::kChat,
                              .options = std::move(request->options),
-                             .prompt = std::move(*ids),
+                             .prompt = std::move(tokens->ids),
+                             .own_from = tokens->own_from,
                              .thinking = request->conversation.thinking};
     prepared.parse = {
         .start = prompt->start, .stop = prepared.options.stop, .markup = protocol::Markup::kChat};

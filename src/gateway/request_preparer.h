@@ -22,6 +22,7 @@ struct PreparedRequest {
     Endpoint endpoint = Endpoint::kChat;
     protocol::GenerationOptions options;
     std::vector<TokenId> prompt;
+    std::size_t own_from = 0;  ///< protocol::PromptTokens::own_from
     protocol::ParseOptions parse;
     protocol::Thinking thinking = protocol::Thinking::kOff;
 };

@@ -6,6 +6,7 @@
 
 #include "base/limits.h"
 #include "gateway/answer_writer.h"
+#include "gateway/cache_rules.h"
 #include "gateway/upstream_headers.h"
 #include "net/sse.h"
 #include "protocol/json_writer.h"
@@ -82,7 +83,7 @@ std::vector<net::SharedText> UpstreamRunner::body_for_upstream() const {
     const protocol::UpstreamBodyEdits edits{
         .model = own,
         .include_usage = adds_usage_,
-        .cache_salt = options_.isolation == CacheIsolation::kSalt ? request_.salt : ""};
+        .cache_salt = options_.isolation == CacheIsolation::kSalt ? narrowest_salt(request_) : ""};
     for (protocol::UpstreamBodyPart& part :
          protocol::upstream_body(request_.body(), request_.outline, edits)) {
         pieces.push_back(part.put_in.empty()

@@ -183,17 +183,23 @@ TEST_F(FairGateTest, APriorityIsOneOfTheTenantsOwn) {
 
 TEST_F(FairGateTest, PrefixesAreSharedByTenantUserOrSessionAsConfigured) {
     FairGateOptions options;
-    options.shares = {{"b", PrefixShare::kUser}};
+    options.caches = {{"b", {.share = PrefixShare::kUser, .retention = Retention::kNone}}};
     start(10, std::move(options));
-    const auto salt = [&](const std::string& key, const std::string& user) {
+    const auto verdict = [&](const std::string& key, const std::string& user) {
         const auto client = ask(key, {}, user);
         turn();
-        return client->verdict->salt;
+        return *client->verdict;
     };
-    EXPECT_EQ(salt(a, "ann"), salt(a, "bob"));
-    EXPECT_NE(salt(a, "ann"), salt(b, "ann"));
-    EXPECT_EQ(salt(b, "ann"), salt(b, "ann"));
-    EXPECT_NE(salt(b, "ann"), salt(b, "bob"));
+    // A tenant shares all with itself,
+    EXPECT_EQ(verdict(a, "ann").salt, verdict(a, "bob").salt);
+    EXPECT_EQ(verdict(a, "ann").own_salt, "");
+    EXPECT_EQ(verdict(a, "ann").retention, Retention::kChat);
+    // or tools and system text alone, and nothing with another one.
+    EXPECT_NE(verdict(a, "ann").salt, verdict(b, "ann").salt);
+    EXPECT_EQ(verdict(b, "ann").salt, verdict(b, "bob").salt);
+    EXPECT_EQ(verdict(b, "ann").own_salt, verdict(b, "ann").own_salt);
+    EXPECT_NE(verdict(b, "ann").own_salt, verdict(b, "bob").own_salt);
+    EXPECT_EQ(verdict(b, "ann").retention, Retention::kNone);
 }
 
 }  // namespace
