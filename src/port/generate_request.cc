@@ -108,10 +108,8 @@ void write_kv(JsonWriter& writer, const KvTerms& kv) {
     if (!kv.tenant.empty()) writer.field("tenant", kv.tenant);
     writer.field("class", to_string(kv.retention));
     if (!kv.salt.empty()) writer.field("salt", kv.salt);
-    if (!kv.own_salt.empty()) {
-        writer.field("own_salt", kv.own_salt);
-        writer.field("own_from", kv.own_from);
-    }
+    if (!kv.own_salt.empty()) writer.field("own_salt", kv.own_salt);
+    if (kv.own_from > 0) writer.field("own_from", kv.own_from);
     if (!kv.sources.empty()) {
         writer.key("sources");
         writer.begin_array();

@@ -110,10 +110,8 @@ GenerateRequest random_request(std::mt19937_64& random) {
     for (std::uint64_t i = below(9); i > 0; --i) request.kv.salt += static_cast<char>(below(128));
     request.kv.tenant = coin() ? "t" : "";
     request.kv.retention = static_cast<Retention>(below(3));
-    if (coin()) {
-        request.kv.own_salt = "o";
-        request.kv.own_from = below(1000);
-    }
+    if (coin()) request.kv.own_salt = "o";
+    if (coin()) request.kv.own_from = below(1000);
     request.kv.salt += coin() ? "é…😀" : "";
     request.deadline_ms = below(1'000'000);
     request.phase = static_cast<Phase>(below(3));
