@@ -1,6 +1,7 @@
 #include "routing/prefix_index.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <utility>
 
@@ -26,6 +27,8 @@ constexpr std::size_t kSetBytesPerBlock = 32;
 constexpr Time::duration kGuessTime = std::chrono::seconds(120);
 /// Different lengths that `match` tells apart.
 constexpr int kLengthsMax = 32;
+/// Blocks of a chain that are looked up together.
+constexpr std::size_t kProbes = 8;
 /// Blocks that are brought nearer ahead of the one at work.
 constexpr std::size_t kAhead = 8;
 
@@ -289,31 +292,50 @@ void PrefixIndex::match(std::span<const BlockHash> chain, Matches& out) const {
     const auto length = static_cast<std::uint32_t>(chain.size());
     std::uint32_t depth = 1;
     for (int lengths = 0; lengths < kLengthsMax && depth < length; ++lengths) {
-        // The first block that somebody lacks is sought in leaps that grow, and then by halves.
-        std::uint32_t leap = 1;
-        while (depth + leap <= length) {
-            if (depth + 3 * leap <= length) table_.prefetch(chain[depth + 3 * leap - 1]);
-            if (!all_hold(chain[depth + leap - 1])) break;
-            depth += leap;
-            leap *= 2;
-        }
-        std::uint32_t lacking = std::min(depth + leap - 1, length);
-        while (depth < lacking) {
-            const std::uint32_t middle = depth + (lacking - depth) / 2;
-            table_.prefetch(chain[depth + (middle - depth) / 2]);
-            table_.prefetch(chain[middle + (lacking - middle) / 2]);
-            if (all_hold(chain[middle])) {
-                depth = middle + 1;
-            } else {
-                lacking = middle;
-            }
-        }
+        depth = first_lacking(chain, depth);
         if (depth == length) break;
         narrow(chain[depth], depth, out);
         if (std::ranges::all_of(live_, [](std::uint64_t word) { return word == 0; })) return;
         ++depth;
     }
     out.add(depth, live_);
+}
+
+std::uint32_t PrefixIndex::first_lacking(std::span<const BlockHash> chain,
+                                         std::uint32_t depth) const {
+    // All hold what is before `from`; somebody lacks `to`, or it is the end. Sought in leaps that grow,
+    // then in parts of the last one. Most of the time goes into waiting for memory, so what is looked
+    // at next is brought nearer together.
+    std::uint32_t from = depth;
+    auto to = static_cast<std::uint32_t>(chain.size());
+    bool leaping = true;
+    std::uint32_t leap = 1;
+    while (from < to) {
+        std::array<std::uint32_t, kProbes> probes{};
+        std::size_t count = 0;
+        if (!leaping) leap = std::max<std::uint32_t>(1, (to - from) / (kProbes + 1));
+        for (std::uint32_t next = from; count < kProbes && next + leap <= to; ++count) {
+            probes[count] = next + leap - 1;
+            next += leap;
+            if (leaping) leap *= 2;
+        }
+        if (count == 0) {
+            leaping = false;
+            continue;
+        }
+        const auto looked_at = std::span(probes).first(count);
+        for (const std::uint32_t probe : looked_at) table_.prefetch(chain[probe]);
+        for (const std::uint32_t probe : looked_at) table_.prefetch_block(chain[probe]);
+        for (const std::uint32_t probe : looked_at) {
+            if (!all_hold(chain[probe])) {
+                to = probe;
+                leaping = false;
+                break;
+            }
+            from = probe + 1;
+        }
+    }
+    return from;
 }
 
 void PrefixIndex::Matches::add(std::uint32_t length, std::span<const std::uint64_t> seats) {

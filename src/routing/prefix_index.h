@@ -106,6 +106,8 @@ private:
 
     void holders(const Block& block, std::vector<std::uint64_t>& seats) const;
     [[nodiscard]] bool all_hold(BlockHash hash) const;
+    [[nodiscard]] std::uint32_t first_lacking(std::span<const BlockHash> chain,
+                                              std::uint32_t depth) const;
     void narrow(BlockHash hash, std::uint32_t length, Matches& out) const;
 
     BlockTable table_;
