@@ -20,6 +20,7 @@ Run define_limits(CLI::App& command);
 Run define_model(CLI::App& command);
 Run define_run(CLI::App& command);
 Run define_sim(CLI::App& command);
+Run define_sim_cache(CLI::App& command);
 Run define_up(CLI::App& command);
 Run define_version(CLI::App& command);
 
@@ -38,6 +39,7 @@ constexpr auto kCommands = std::to_array<Command>({
     {"card", "Lay a candidate pool beside the one that answers", define_card},
     {"bench", "Measure speed", define_bench},
     {"sim", "Play a trace on simulated engines: policies, capacity, faults", define_sim},
+    {"sim-cache", "Play a trace on a shared cache alone: policies, sizes, nodes", define_sim_cache},
     {"config", "Check a configuration file, or show every setting with its place", define_config},
     {"limits", "Print every bound and what happens beyond it", define_limits},
     {"version", "Print what this program is and how it was built", define_version},

@@ -69,13 +69,13 @@ void ChainIndex::destroy(TierEntry& entry) {
 
 void ChainIndex::set_value(TierEntry& entry, SharedBytes value) {
     SLUICE_ASSERT(value.owner != nullptr);
-    if (!entry.here()) {
-        ++entries_;
-        if (entry.tenant != nullptr) ++entry.tenant->entries;
-    }
     entry.value = std::move(value);
     charge(entry, entry_cost(entry.name.size(), entry.value.bytes.size()));
-    touch(entry);
+    ++entries_;
+    order_.add(static_cast<TierNode&>(entry));
+    if (entry.tenant == nullptr) return;
+    ++entry.tenant->entries;
+    entry.tenant->order.add(static_cast<TenantNode&>(entry));
 }
 
 std::size_t ChainIndex::bytes_to_add(std::size_t name_bytes, std::size_t value_bytes,
@@ -89,10 +89,6 @@ TierEntry& ChainIndex::add(std::string_view name, SharedBytes value) {
     TierEntry& entry = create(name);
     set_value(entry, std::move(value));
     return entry;
-}
-
-void ChainIndex::replace(TierEntry& entry, SharedBytes value) {
-    set_value(entry, std::move(value));
 }
 
 // ---- Chains ---------------------------------------------------------------------------------------
@@ -188,9 +184,9 @@ void ChainIndex::prune(TierEntry& entry) {
 
 // ---- Order ----------------------------------------------------------------------------------------
 
-void ChainIndex::touch(TierEntry& entry) {
-    order_.touch(static_cast<TierNode&>(entry));
-    if (entry.tenant != nullptr) entry.tenant->order.touch(static_cast<TenantNode&>(entry));
+void ChainIndex::use(TierEntry& entry) {
+    order_.use(static_cast<TierNode&>(entry));
+    if (entry.tenant != nullptr) entry.tenant->order.use(static_cast<TenantNode&>(entry));
 }
 
 void ChainIndex::hold(TierEntry& entry) {
@@ -203,13 +199,13 @@ void ChainIndex::unhold(TierEntry& entry) {
     if (entry.tenant != nullptr) entry.tenant->order.unhold(static_cast<TenantNode&>(entry));
 }
 
-TierEntry* ChainIndex::coldest() {
-    EvictionNode* const node = order_.coldest();
+TierEntry* ChainIndex::take_next() {
+    WorthOrder::Node* const node = order_.take_next();
     return node == nullptr ? nullptr : &static_cast<TierEntry&>(static_cast<TierNode&>(*node));
 }
 
-TierEntry* ChainIndex::coldest(TierTenant& tenant) {
-    EvictionNode* const node = tenant.order.coldest();
+TierEntry* ChainIndex::take_next(TierTenant& tenant) {
+    WorthOrder::Node* const node = tenant.order.take_next();
     return node == nullptr ? nullptr : &static_cast<TierEntry&>(static_cast<TenantNode&>(*node));
 }
 

@@ -34,25 +34,24 @@ public:
     /// What `add` of such an entry may need at most.
     [[nodiscard]] std::size_t bytes_to_add(std::size_t name_bytes, std::size_t value_bytes,
                                            bool block) const;
-    /// The name isn't here. It is the warmest of all then.
+    /// The name isn't here.
     TierEntry& add(std::string_view name, SharedBytes value);
     /// `before` is what `find_parent` found; null: a place is made for the parent.
     TierEntry& add_block(std::string_view name, const BlockName& block, const BlockKey& parent,
                          TierEntry* before, SharedBytes value);
-    void replace(TierEntry& entry, SharedBytes value);
     /// The value goes; so does the entry, unless others follow it. Returns the value, so that its owner
     /// can end where the caller wants it to.
     SharedBytes remove(TierEntry& entry);
 
-    void touch(TierEntry& entry);
+    void use(TierEntry& entry);
     void hold(TierEntry& entry);
     void unhold(TierEntry& entry);
     /// As if one more block followed it: it stays, even as an empty place.
     void keep(TierEntry& entry);
     void let_go(TierEntry& entry);
-    /// The next to go, of all or of a tenant; null if all are held.
-    [[nodiscard]] TierEntry* coldest();
-    [[nodiscard]] static TierEntry* coldest(TierTenant& tenant);
+    /// The next to go, of all or of a tenant, which must be removed; null if all are held.
+    [[nodiscard]] TierEntry* take_next();
+    [[nodiscard]] static TierEntry* take_next(TierTenant& tenant);
 
     /// Null if it has nothing here.
     [[nodiscard]] TierTenant* tenant(std::string_view name) const;
@@ -84,7 +83,7 @@ private:
     void charge(TierEntry& entry, std::size_t cost);
 
     NameTable table_;
-    EvictionOrder order_;
+    WorthOrder order_;
     Tenants tenants_;
     std::size_t bytes_ = 0;
     std::uint64_t entries_ = 0;

@@ -67,7 +67,7 @@ SharedBytes DramTier::peek(std::string_view name, WallTime now) const {
 }
 
 void DramTier::use(TierEntry& entry, WallTime now) {
-    index_.touch(entry);
+    index_.use(entry);
     if (!entry.is_block()) return;
     const WallTime end = options_.retention.end(entry.retention, now);
     if (entry.expires < end - options_.retention.slack(entry.retention)) extend(entry, end);
@@ -161,9 +161,9 @@ DramTier::Stored DramTier::put_plain(std::string_view name, SharedBytes value,
 
 bool DramTier::make_room(std::size_t bytes, Leaving& leaving) {
     while (index_.bytes() + kPinBytes * pins_.size() + bytes > options_.bytes) {
-        TierEntry* const coldest = index_.coldest();
-        if (coldest == nullptr) return false;
-        remove(*coldest, Removal::kEvicted, leaving);
+        TierEntry* const next = index_.take_next();
+        if (next == nullptr) return false;
+        remove(*next, Removal::kEvicted, leaving);
     }
     return true;
 }
@@ -174,10 +174,10 @@ bool DramTier::make_tenant_room(std::string_view tenant, std::size_t bytes, Leav
         // A tenant whose last entry goes is gone with it.
         TierTenant* const bounded = index_.tenant(tenant);
         if ((bounded == nullptr ? 0 : bounded->bytes) + bytes <= options_.tenant_bytes) return true;
-        TierEntry* const coldest = bounded == nullptr ? nullptr : ChainIndex::coldest(*bounded);
-        if (coldest == nullptr) return false;
+        TierEntry* const next = bounded == nullptr ? nullptr : ChainIndex::take_next(*bounded);
+        if (next == nullptr) return false;
         ++bounded->over_bound;
-        remove(*coldest, Removal::kTenantBound, leaving);
+        remove(*next, Removal::kTenantBound, leaving);
     }
 }
 

@@ -5,9 +5,10 @@
 //
 // A name "kv:{tenant}:{class}:{key}" is a block. Its value must be that block's (kv/block_value.h), it
 // lives as long after its last use as its class says, it counts against its tenant's bound, and it
-// outlives the blocks that follow it in its chain. Blocks never change: a second value with the same
-// payload is no news, and one with another payload is a numerics violation; the first stays. All other
-// names are plain: the last value counts, and lives as long as its writer said.
+// outlives the blocks that follow it in its chain; what goes first is kv/worth_order.h's to say. Blocks
+// never change: a second value with the same payload is no news, and one with another payload is a
+// numerics violation; the first stays. All other names are plain: the last value counts, and lives as
+// long as its writer said.
 //
 // Thread-safe: one lock, held for the index alone. Values are shared, so a read outlives whatever
 // happens to its name, and what an eviction frees is freed after the lock. Time is an argument.
@@ -78,7 +79,7 @@ public:
     DramTier(const DramTier&) = delete;
     DramTier& operator=(const DramTier&) = delete;
 
-    /// A use: the value is among the last to go now. Empty if it isn't here.
+    /// A use. Empty if it isn't here.
     [[nodiscard]] SharedBytes get(std::string_view name, WallTime now);
     /// No use.
     [[nodiscard]] bool contains(std::string_view name, WallTime now) const;

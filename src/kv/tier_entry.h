@@ -7,10 +7,10 @@
 #include <string>
 
 #include "kv/block_name.h"
-#include "kv/eviction_order.h"
 #include "kv/name_table.h"
 #include "kv/retention.h"
 #include "kv/shared_bytes.h"
+#include "kv/worth_order.h"
 
 namespace sluice::kv {
 
@@ -21,12 +21,12 @@ struct TierTenant {
     std::uint64_t entries = 0;
     std::uint64_t over_bound = 0;  ///< Entries that went for the bound.
     std::uint64_t nodes = 0;       ///< Entries, and places of blocks that are not here.
-    EvictionOrder order;
+    WorthOrder order;
 };
 
 /// A place among all entries, and one among the tenant's.
-struct TierNode : EvictionNode {};
-struct TenantNode : EvictionNode {};
+struct TierNode : WorthOrder::Node {};
+struct TenantNode : WorthOrder::Node {};
 
 /// A value, or the place of a block that is not here and that others follow.
 struct TierEntry : NamedEntry, TierNode, TenantNode {
@@ -58,7 +58,8 @@ inline constexpr std::size_t kOwnerBytes = 64;
 [[nodiscard]] constexpr std::size_t entry_cost(std::size_t name_bytes, std::size_t value_bytes) {
     constexpr std::size_t kInPlace = 15;  ///< So long a text needs no memory of its own.
     const std::size_t name = name_bytes > kInPlace ? allocated(name_bytes + 1) : 0;
-    return allocated(sizeof(TierEntry)) + name + allocated(value_bytes) + kOwnerBytes;
+    return allocated(sizeof(TierEntry)) + 2 * WorthOrder::kBytesEach + name +
+           allocated(value_bytes) + kOwnerBytes;
 }
 
 }  // namespace sluice::kv
