@@ -67,10 +67,11 @@ neon:  ## The exact folders cross-compiled for AArch64, under qemu (minutes)
 soak:  ## Long loads: an A/A pair for 10,000 requests, four times the load for a minute (long)
 	@tools/soak.sh
 
-simulate:  ## Write the tables and plots of docs/simulator.md [TRACES=folder with conversation_trace.jsonl]
+simulate:  ## Write the tables and plots of docs/simulator.md and cache-policies.md [TRACES=folder with conversation_trace.jsonl]
 	@tools/bootstrap.sh build
 	@tools/build.sh release sluice
 	@python3 tools/simulate.py $(TRACES)
+	@python3 tools/cache_policies.py $(TRACES)
 
 bench:  ## Ratios to peers and to the machine's limits
 	@if [ -x tools/bench.sh ]; then tools/bench.sh; else echo "no benchmark yet"; fi
