@@ -156,10 +156,10 @@ void SsdTier::take(SsdFoundSegment found) {
 void SsdTier::start() {
     reader_ = SsdReader::start({.depth = options_.read_depth, .uring = options_.uring}, buffers_,
                                faults_);
-    writer_ = std::make_unique<SsdWriter>(state_, directory_, options_, faults_, space_);
     log::info("SSD tier {}: {} entries in {} segments, {} of {} bytes, reads with {}", options_.dir,
               state_.index.entries(), state_.index.segments(), space_.used(), options_.bytes,
               reader_->kind());
+    writer_ = std::make_unique<SsdWriter>(state_, directory_, options_, faults_, space_);
 }
 
 bool SsdTier::contains(std::string_view name, Time now) const {
