@@ -38,14 +38,23 @@ std::string versions_text(const json::object& versions, std::string_view indent)
     return text;
 }
 
+/// "192 tokens (pool 64, node 128)"
+std::string cache_text(const json::object& cache) {
+    std::string sources;
+    for (const auto& [name, tokens] : cache.at("by_source").as_object())
+        sources += fmt::format("{}{} {}", sources.empty() ? "" : ", ",
+                               record::plain({name.data(), name.size()}), json::serialize(tokens));
+    const std::string all = shown(cache, "cached_tokens") + " tokens";
+    return sources.empty() ? all : fmt::format("{} ({})", all, sources);
+}
+
 std::string where_text(const json::object& where) {
     if (!where.contains("rid")) return versions_text(where.at("versions").as_object(), "");
     std::string text =
         fmt::format("request {} ({}): {}, {}\n", shown(where, "request_id"), shown(where, "rid"),
                     shown(where, "state"), shown(where, "outcome"));
-    text += fmt::format("cache: {} tokens {}, resumes: {}\n",
-                        shown(where.at("cache").as_object(), "cached_tokens"),
-                        shown(where.at("cache").as_object(), "by_source"), shown(where, "resumes"));
+    text += fmt::format("cache: {}, resumes: {}\n", cache_text(where.at("cache").as_object()),
+                        shown(where, "resumes"));
     for (const json::value& value : where.at("legs").as_array()) {
         const json::object& leg = value.as_object();
         text += fmt::format("leg {} on {} of pool {}\n", shown(leg, "phase"), shown(leg, "worker"),

@@ -34,6 +34,7 @@ struct Options {
     std::string keys;
     std::string records;
     std::string state;
+    std::vector<std::string> kv_nodes;
     bool json = false;
 };
 
@@ -169,6 +170,29 @@ Result<traffic::Plan> reread_plan(const std::string& file, const std::vector<std
     return std::unexpected(Error::invalid("other pools need a restart", file));
 }
 
+/// Those of the file, and of --kv-node.
+Result<std::vector<gateway::KvNode>> kv_nodes(const Options& options, const KvConfig& config) {
+    std::vector<gateway::KvNode> nodes;
+    for (const KvNodeConfig& node : config.nodes)
+        nodes.push_back({.url = *node.url,
+                         .http = node.http->value_or(""),
+                         .password_env = *node.password_env});
+    for (const std::string& text : options.kv_nodes) {
+        const std::size_t comma = text.rfind(",http");
+        const bool has_http = comma != std::string::npos;
+        nodes.push_back({.url = text.substr(0, comma),
+                         .http = has_http ? text.substr(comma + 1) : std::string()});
+    }
+    for (const gateway::KvNode& node : nodes) {
+        if (const auto good = gateway::check_kv_node(node); !good)
+            return std::unexpected(good.error().within("--kv-node"));
+        // Better now than in the middle of the night, when the first worker asks.
+        if (const auto url = gateway::url_with_password(node); !url)
+            return std::unexpected(url.error());
+    }
+    return nodes;
+}
+
 Result<gateway::GatewayProcessOptions> process_options(const Options& options,
                                                        const ServiceConfig& config) {
     const auto workers = static_workers(options, config);
@@ -196,6 +220,10 @@ Result<gateway::GatewayProcessOptions> process_options(const Options& options,
         .tls_key = config.gateway.tls_key->value_or(""),
         .tls_admin = *config.gateway.tls_admin};
     process.admission = admission_options(config);
+    auto nodes = kv_nodes(options, config.kv);
+    if (!nodes) return std::unexpected(nodes.error());
+    process.gateway.kv_nodes = std::move(*nodes);
+    if (!options.state.empty()) process.gateway.kv_members_file = options.state + "/kv_nodes.json";
     process.gateway.headers_after = *config.gateway.headers_after;
     process.gateway.stable = stable;
     process.gateway.etcd = {.endpoints = *config.discovery.etcd,
@@ -263,6 +291,11 @@ Run define_gateway(CLI::App& command) {
                     "A folder that is there, for the state of the traffic plan and its audit log")
         ->check(CLI::ExistingDirectory)
         ->type_name("DIR");
+    command
+        .add_option("--kv-node", options->kv_nodes,
+                    "A cache node beside those of the file, and of `sluice kvnode` where it says\n"
+                    "what it holds; may be given again")
+        ->type_name("URL[,HTTP]");
     command.add_flag("--json", options->json, "Announce addresses as JSON, an object a line");
     return [options] { return run(*options); };
 }

@@ -29,8 +29,8 @@ std::span<const routing::BlockHash> BlockChain::hashes(const kv::BlockKeyRoot& r
     kv::KeyChain names(root, salt_);
     if (hashes_.empty() || names.root() != names_.root()) {
         hashes_.clear();
+        keys_.clear();
         names_ = std::move(names);
-        last_ = names_.root();
     }
     const std::size_t size = root.block_tokens;
     const std::size_t blocks = (prompt.size() + answer.size()) / size;
@@ -48,8 +48,9 @@ std::span<const routing::BlockHash> BlockChain::hashes(const kv::BlockKeyRoot& r
             across.insert(across.end(), rest.begin(), rest.end());
             tokens = across;
         }
-        last_ = names_.child(last_, begin, tokens);
-        hashes_.push_back(block_hash(last_));
+        const kv::BlockKey& parent = keys_.empty() ? names_.root() : keys_.back();
+        keys_.push_back(names_.child(parent, begin, tokens));
+        hashes_.push_back(block_hash(keys_.back()));
     }
     return hashes_;
 }

@@ -33,10 +33,13 @@ public:
                                                              std::span<const TokenId> prompt,
                                                              std::span<const TokenId> answer);
 
+    /// Of the blocks that were asked for last.
+    [[nodiscard]] std::span<const kv::BlockKey> keys() const { return keys_; }
+
 private:
     kv::Salt salt_;
     kv::KeyChain names_;
-    kv::BlockKey last_{};
+    std::vector<kv::BlockKey> keys_;
     std::vector<routing::BlockHash> hashes_;
 };
 

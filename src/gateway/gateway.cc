@@ -41,7 +41,9 @@ std::string model_object(std::string_view name) {
 }  // namespace
 
 Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOptions options) {
-    std::unique_ptr<Gateway> gateway(new Gateway(loop, std::move(options)));
+    auto members = KvMembers::open(options.kv_members_file, options.kv_nodes);
+    if (!members) return std::unexpected(members.error());
+    std::unique_ptr<Gateway> gateway(new Gateway(loop, std::move(options), std::move(*members)));
     Gateway* self = gateway.get();
     auto server =
         net::HttpServer::listen(loop, self->options_.listen, [self](const Exchange& exchange) {
@@ -60,14 +62,17 @@ Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOp
     return gateway;
 }
 
-Gateway::Gateway(net::EventLoop& loop, GatewayOptions options)
+Gateway::Gateway(net::EventLoop& loop, GatewayOptions options, KvMembers members)
     : loop_(loop),
       options_(std::move(options)),
       probe_(registry_),
       client_(loop, {.idle_connections_per_host = kIdleConnections, .ca_file = options_.ca_file}),
       resumes_(loop, pools_, probe_, options_.resume_tokens),
       directory_(loop, client_, options_.etcd),
+      kv_members_(std::move(members)),
+      kv_push_(loop, client_, kv_members_),
       tasks_(kPreparingThreads, kPreparingMax) {
+    options_.observers.push_back(kv_history_);
     add_pools();
     steering_ = options_.make_steering ? options_.make_steering(pools_)
                                        : std::make_unique<StableSteering>(*stable_);
@@ -116,7 +121,11 @@ void Gateway::add_pools() {
         auto pool = std::make_unique<NativePool>(
             loop_, client_, pools_, routing_probe_, std::move(options),
             NativePoolEvents{.on_ready = [this] { on_pool_ready(); },
-                             .on_drain = [this](routing::WorkerIndex each) { evacuate(each); }});
+                             .on_drain = [this](routing::WorkerIndex each) { evacuate(each); },
+                             .on_report =
+                                 [this](const std::string& url, const port::LoadReport& load) {
+                                     kv_push_.on_report(url, load.kv_epoch);
+                                 }});
         directory_.add_pool(*pool);
         directory_.add_static(workers);
         pools_.add(std::move(pool));
@@ -159,6 +168,16 @@ void Gateway::add_routes() {
         exchange->respond(net::HttpResponse::json(200, status_json(*stable_, pools_)));
     });
     add_worker_endpoints(admin_routes_, directory_);
+    kv_console_ = std::make_unique<KvConsole>(
+        KvConsole::Services{.loop = loop_,
+                            .client = client_,
+                            .pools = pools_,
+                            .members = kv_members_,
+                            .push = kv_push_,
+                            .history = *kv_history_,
+                            .stable = [this]() -> const Pool& { return *stable_; },
+                            .caches = options_.caches});
+    kv_console_->add_to(admin_routes_);
     admin_routes_.add("GET", "/metrics", [this](const Exchange& exchange, std::string_view) {
         handle_metrics(exchange);
     });

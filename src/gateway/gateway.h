@@ -21,6 +21,10 @@
 #include "base/task_pool.h"
 #include "gateway/access.h"
 #include "gateway/generation.h"
+#include "gateway/kv_console.h"
+#include "gateway/kv_history.h"
+#include "gateway/kv_member_push.h"
+#include "gateway/kv_members.h"
 #include "gateway/native_pool.h"
 #include "gateway/pool_set.h"
 #include "gateway/record_endpoints.h"
@@ -62,6 +66,9 @@ struct GatewayOptions {
     /// What /admin/records, /admin/where and /admin/card read; a RecordKeeper among the observers
     /// writes it. May be null.
     std::shared_ptr<record::RecordStore> records;
+    std::vector<KvNode> kv_nodes{};  ///< That the configuration names.
+    std::string kv_members_file{};   ///< Where their list is kept; empty: nowhere.
+    std::map<std::string, CacheRules, std::less<>> caches{};  ///< By tenant, as admission has them.
 };
 
 class Gateway {
@@ -113,7 +120,7 @@ public:
     [[nodiscard]] metrics::Registry& metrics() { return registry_; }
 
 private:
-    Gateway(net::EventLoop& loop, GatewayOptions options);
+    Gateway(net::EventLoop& loop, GatewayOptions options, KvMembers members);
 
     enum class Door : std::uint8_t { kClients, kAdmins };
 
@@ -153,6 +160,10 @@ private:
     ResumeQueue resumes_;
     dispatch::Quarantine quarantine_;
     WorkerDirectory directory_;
+    KvMembers kv_members_;
+    KvMemberPush kv_push_;
+    std::shared_ptr<KvHistory> kv_history_ = std::make_shared<KvHistory>();
+    std::unique_ptr<KvConsole> kv_console_;
     Pool* stable_ = nullptr;
     std::unique_ptr<Steering> steering_;
     std::unique_ptr<GenerationServices> services_;

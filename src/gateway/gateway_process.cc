@@ -112,6 +112,7 @@ Result<int> run_gateway(GatewayProcessOptions options, const GatewayEvents& even
     auto protection = Protection::load(options.protection, options.gateway);
     if (!protection) return std::unexpected(protection.error());
     net::EventLoop loop;
+    options.gateway.caches = options.admission.caches;
     options.gateway.admission =
         std::make_shared<FairGate>(loop, options.gateway.access, std::move(options.admission));
     if (const auto set_up = set_up_records(loop, options); !set_up)

@@ -83,6 +83,10 @@ public:
     [[nodiscard]] const std::shared_ptr<const PreparedRequest>& prepared() const {
         return prepared_;
     }
+    /// LegRunner::block_keys
+    [[nodiscard]] std::span<const kv::BlockKey> block_keys() const {
+        return runner_ ? runner_->block_keys() : std::span<const kv::BlockKey>();
+    }
     /// As far as it is known now; complete once the request is over.
     [[nodiscard]] RequestReport report() const;
 

@@ -11,12 +11,14 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "base/error.h"
 #include "dispatch/request.h"
 #include "gateway/pool.h"
 #include "gateway/request_report.h"
+#include "kv/block_key.h"
 #include "protocol/errors.h"
 
 namespace sluice::gateway {
@@ -85,6 +87,8 @@ public:
     virtual void fail(const protocol::ApiError& error) = 0;
 
     [[nodiscard]] virtual RunnerReport report() const = 0;
+    /// The names of its sequence's blocks, as far as they were worked out; of engines that have any.
+    [[nodiscard]] virtual std::span<const kv::BlockKey> block_keys() const { return {}; }
 };
 
 }  // namespace sluice::gateway

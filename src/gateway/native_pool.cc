@@ -149,6 +149,19 @@ void NativePool::report_fault(routing::WorkerIndex index, dispatch::LegFault fau
     }
 }
 
+Result<std::vector<kv::BlockKey>> NativePool::name_prompt(std::string_view chat,
+                                                          const kv::Salt& salt) const {
+    if (!block_root_)
+        return std::unexpected(
+            Error(ErrorCode::kUnavailable, "no worker has said yet how it names its blocks"));
+    const auto prepared = options_.preparer->prepare(Endpoint::kChat, chat);
+    if (!prepared)
+        return std::unexpected(Error::invalid(prepared.error().message, prepared.error().param));
+    kv::Salt placed = salt;
+    placed.own_from = prepared->own_from;
+    return kv::KeyChain(*block_root_, placed).keys(prepared->prompt);
+}
+
 // ---- Who is there ---------------------------------------------------------------------------------
 
 std::string NativePool::next_name(routing::LegPhase phase) {
@@ -298,6 +311,7 @@ void NativePool::on_load(Worker& worker, const Result<port::LoadReport>& load) {
         worker.targets->on_restart(worker.reported);
     }
     worker.load = *load;
+    if (events_.on_report) events_.on_report(worker.entry.url, *load);
     worker.targets->report(*load, worker.reported);
     if (load->state != port::EngineState::kReady) return not_ready(worker, "it is not ready");
     if (worker.targets->ready() && same_process) {

@@ -42,6 +42,8 @@ struct NativePoolEvents {
     std::function<void()> on_ready;  ///< Whenever a worker becomes ready.
     /// A worker takes no more requests: what runs there is to go on elsewhere.
     std::function<void(routing::WorkerIndex worker)> on_drain;
+    /// A worker said how it is. May be empty.
+    std::function<void(const std::string& url, const port::LoadReport& load)> on_report{};
 };
 
 class NativePool final : public Pool {
@@ -71,6 +73,8 @@ public:
     void report_fault(routing::WorkerIndex worker, dispatch::LegFault fault,
                       dispatch::Time began) override;
     [[nodiscard]] std::vector<WorkerView> workers() const override;
+    [[nodiscard]] Result<std::vector<kv::BlockKey>> name_prompt(
+        std::string_view chat, const kv::Salt& salt) const override;
 
     /// A worker that is there now, or still: it is asked at once, and one that was going stays. Its
     /// name; error `kOutOfRange` when there are too many.

@@ -41,6 +41,9 @@ public:
     [[nodiscard]] std::optional<std::string> pass_refusal_on() override;
     void fail(const protocol::ApiError& error) override;
     [[nodiscard]] RunnerReport report() const override;
+    [[nodiscard]] std::span<const kv::BlockKey> block_keys() const override {
+        return chain_.keys();
+    }
 
 private:
     void open_writer(const port::ServerInfo& info);

@@ -19,6 +19,7 @@
 #include "base/sampling_params.h"
 #include "dispatch/request.h"
 #include "gateway/inbound_request.h"
+#include "kv/key_chain.h"
 #include "port/load_report.h"
 #include "port/server_info.h"
 #include "protocol/errors.h"
@@ -110,6 +111,14 @@ public:
                               dispatch::Time began) = 0;
 
     [[nodiscard]] virtual std::vector<WorkerView> workers() const = 0;
+
+    /// The names of the full blocks of a chat's prompt, given as the body of its request. Error
+    /// `kUnsupported` where engines keep no blocks that we could name; else what is wrong with the chat.
+    [[nodiscard]] virtual Result<std::vector<kv::BlockKey>> name_prompt(
+        std::string_view /*chat*/, const kv::Salt& /*salt*/) const {
+        return std::unexpected(Error::unsupported("the engines of pool " + name() +
+                                                  " keep no blocks that could be named here"));
+    }
 };
 
 }  // namespace sluice::gateway

@@ -161,6 +161,11 @@ void JsonWriter::value(float number) { floating(number); }
 
 void JsonWriter::value(double number) { floating(number); }
 
+void JsonWriter::raw(std::string_view json) {
+    separate();
+    out_ += json;
+}
+
 void JsonWriter::null() {
     separate();
     out_ += "null";

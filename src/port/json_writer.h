@@ -36,6 +36,8 @@ public:
     /// The same for a double.
     void value(double number);
     void null();
+    /// What is JSON already.
+    void raw(std::string_view json);
 
     template <std::integral T>
     void value(T number) {

@@ -52,6 +52,10 @@ public:
     bool ready = true;
     bool answers = true;
     std::uint32_t pid = 100;
+    std::uint64_t kv_epoch = 0;
+    std::size_t looks = 0;  ///< At its state.
+    /// Answers what is asked of its cache: /kv/status and the like.
+    std::function<void(net::HttpExchange&)> on_kv;
     std::vector<port::GenerateRequest> requests;
     std::vector<std::shared_ptr<net::HttpExchange>> exchanges;
     std::size_t gone = 0;               ///< Requests whose connection the gateway closed early.
@@ -61,12 +65,15 @@ private:
     void serve(const std::shared_ptr<net::HttpExchange>& exchange) {
         const std::string& path = exchange->request().path;
         if (!answers) return exchange->abort();
-        if (path == "/ready")
+        if (path == "/ready") {
+            ++looks;
             return exchange->respond(net::HttpResponse::json(
                 ready ? 200 : 503,
                 to_json(port::LoadReport{
                     .state = ready ? port::EngineState::kReady : port::EngineState::kLoading,
-                    .pid = pid})));
+                    .pid = pid,
+                    .kv_epoch = kv_epoch})));
+        }
         if (path == "/server_info")
             return exchange->respond(net::HttpResponse::json(200, to_json(info)));
         if (path == "/kv/release") {
@@ -74,6 +81,7 @@ private:
             released.push_back(json::value_to<std::string>(body.at("hold")));
             return exchange->respond(net::HttpResponse::json(200, "{}"));
         }
+        if (path.starts_with("/kv/") && on_kv) return on_kv(*exchange);
         if (path == "/kv_events") return kv_events.answer(exchange);
         requests.push_back(*port::parse_generate_request(exchange->request().body));
         exchanges.push_back(exchange);
