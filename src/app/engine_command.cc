@@ -144,7 +144,7 @@ int run(const Options& options) {
     if (!step_time) return fail(kWrongUse, step_time.error());
     const auto speculation = parse_speculation(options.speculation);
     if (!speculation) return fail(kWrongUse, speculation.error());
-    const auto kv = kv_options(options.kv);
+    const auto kv = kv_options(options.kv, config->kv);
     if (!kv) return fail(kWrongUse, kv.error());
     const auto registration = plan_registration(options.registration, *config, options.address);
     if (!registration) return fail(kWrongUse, registration.error());

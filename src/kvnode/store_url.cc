@@ -32,6 +32,16 @@ std::optional<std::string> unescaped(std::string_view text) {
     return out;
 }
 
+std::string escaped(std::string_view text) {
+    std::string out;
+    for (const char c : text) {
+        const bool plain =
+            (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+        out += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+    return out;
+}
+
 Result<void> read_login(std::string_view login, StoreUrl& url) {
     const std::size_t colon = login.find(':');
     const bool alone = colon == std::string_view::npos;
@@ -85,6 +95,14 @@ std::string StoreUrl::name() const {
     return fmt::format("redis{}{}://{}:{}", secure ? "s" : "",
                        kind == Kind::kCluster ? "+cluster" : "",
                        host.contains(':') ? "[" + host + "]" : host, port);
+}
+
+std::string to_text(const StoreUrl& url) {
+    std::string text = url.name();
+    if (url.password.empty()) return text;
+    text.insert(text.find("://") + 3,
+                fmt::format("{}:{}@", escaped(url.user), escaped(url.password)));
+    return text;
 }
 
 Result<StoreUrl> parse_store_url(std::string_view text) {

@@ -33,6 +33,9 @@ struct StoreUrl {
     bool operator==(const StoreUrl&) const = default;
 };
 
+/// Everything, the password included, as `parse_store_url` reads it.
+[[nodiscard]] std::string to_text(const StoreUrl& url);
+
 /// Error `kInvalid`, or `kUnsupported` for other schemes. The message doesn't show the password.
 [[nodiscard]] Result<StoreUrl> parse_store_url(std::string_view text);
 

@@ -70,6 +70,7 @@ Result<void> KvCache::open_stores() {
         if (!url) return std::unexpected(url.error());
         if (url->kind != kvnode::StoreUrl::Kind::kDirectory) {
             nodes.push_back(text);
+            passwords_[url->name()] = text;
             continue;
         }
         auto directory = kvnode::DirectoryStore::open(
@@ -87,7 +88,13 @@ Result<void> KvCache::open_stores() {
 // The first list is epoch 1 of the placement, so that everything said later comes after it.
 Result<void> KvCache::set_nodes(std::uint64_t epoch, const std::vector<std::string>& urls) {
     if (epoch == epoch_ && epoch > 0) return {};
-    if (auto set = nodes_->set_members(epoch + 1, urls); !set) return set;
+    // Whoever tells of nodes doesn't tell passwords: those of the start are known.
+    std::vector<std::string> with_passwords;
+    for (const std::string& url : urls) {
+        const auto known = passwords_.find(url);
+        with_passwords.push_back(known == passwords_.end() ? url : known->second);
+    }
+    if (auto set = nodes_->set_members(epoch + 1, with_passwords); !set) return set;
     epoch_ = epoch;
     node_tier_->in_use = !urls.empty();
     return {};

@@ -3,6 +3,7 @@
 // Everything outside of the engines' pools where this worker keeps blocks: its own memory, cache nodes,
 // shared directories. On the loop's thread.
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -53,6 +54,7 @@ private:
     KvTiers tiers_;
     kvnode::NodeCluster* nodes_ = nullptr;  ///< Among `tiers_`.
     KvTier* node_tier_ = nullptr;
+    std::map<std::string, std::string> passwords_;  ///< URLs with theirs, by those without.
     std::uint64_t epoch_ = 0;
     net::Timer sweep_;
 };

@@ -68,5 +68,14 @@ TEST(StoreUrlTest, RefusesWhatIsNoAddressWithoutTellingThePassword) {
     EXPECT_EQ(parse_store_url("memcached://a").error().code(), ErrorCode::kUnsupported);
 }
 
+TEST(StoreUrlTest, TheWholeTextIsReadBack) {
+    for (const char* text :
+         {"redis://h:1", "rediss://:p%40ss%3A@h:2", "redis+cluster://me:x@[::1]:3", "dir:///a/b"}) {
+        const auto url = parse_store_url(text);
+        ASSERT_TRUE(url.has_value()) << text;
+        EXPECT_EQ(parse_store_url(to_text(*url)), url) << to_text(*url);
+    }
+}
+
 }  // namespace
 }  // namespace sluice::kvnode
