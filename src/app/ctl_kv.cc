@@ -72,8 +72,11 @@ bool all_did(const json::object& results) {
     return true;
 }
 
+/// What an order's answer must be for the command to have done what it was for.
+using Good = bool (*)(const json::object& results);
+
 int give_order(const Options& options, const std::string& path, const json::object& body,
-               std::string_view done, std::string_view failed,
+               std::string_view done, std::string_view failed, Good good,
                std::chrono::milliseconds time = std::chrono::seconds(30)) {
     const auto results = ask(
         options, {.method = "POST", .url = path, .body = json::serialize(body), .head_time = time});
@@ -81,7 +84,13 @@ int give_order(const Options& options, const std::string& path, const json::obje
         return kv_results_text(said, done, failed);
     });
     if (shown != kDone) return shown;
-    return all_did(*results) ? kDone : kFailed;
+    return all_did(*results) && good(*results) ? kDone : kFailed;
+}
+
+std::uint64_t count(const json::object& results, std::string_view key) {
+    const json::value* const value = results.if_contains(key);
+    return value != nullptr && value->is_int64() ? static_cast<std::uint64_t>(value->get_int64())
+                                                 : 0;
 }
 
 // ---- status, nodes --------------------------------------------------------------------------------
@@ -119,7 +128,8 @@ int drop(const Options& options) {
     if (!options.retention.empty()) order["class"] = options.retention;
     if (!options.name.empty()) order["name"] = options.name;
     if (order.empty()) return fail(kWrongUse, "say what to drop: --tenant, --class or --name");
-    return give_order(options, "/admin/kv/drop", order, "dropped", "could not be");
+    return give_order(options, "/admin/kv/drop", order, "dropped", "could not be",
+                      [](const json::object&) { return true; });
 }
 
 /// The chat whose beginning is meant.
@@ -151,13 +161,15 @@ int pin(const Options& options) {
     }
     if (!options.tenant.empty()) order["tenant"] = options.tenant;
     if (!options.conversation.empty()) order["conversation"] = options.conversation;
-    // Each block is named in every class, so that some names fit nothing.
+    // Each block is named in every class, so that some names fit nothing; all of them is too many.
     return give_order(options, "/admin/kv/pin", order, time->count() == 0 ? "unpinned" : "pinned",
-                      "");
+                      "", [](const json::object& said) { return count(said, "done") > 0; });
 }
 
 int verify(const Options& options) {
-    return give_order(options, "/admin/kv/verify", {}, "checked", "corrupt", kVerifyTime);
+    return give_order(
+        options, "/admin/kv/verify", {}, "checked", "corrupt",
+        [](const json::object& said) { return count(said, "failed") == 0; }, kVerifyTime);
 }
 
 // ---- Their options --------------------------------------------------------------------------------

@@ -94,6 +94,9 @@ std::vector<std::string> Supervisor::engine_command(std::size_t child) const {
     if (!plan_.speculation.empty()) argv.insert(argv.end(), {"--speculation", plan_.speculation});
     for (std::size_t i = 0; i < plan_.kv_nodes.size(); ++i)
         argv.insert(argv.end(), {"--kv-store", node(i).url});
+    // Stores that are flags stand in place of the file's.
+    if (!plan_.kv_nodes.empty() && !plan_.kv_directory.empty())
+        argv.insert(argv.end(), {"--kv-store", "dir://" + plan_.kv_directory});
     return argv;
 }
 

@@ -54,7 +54,8 @@ struct ServicePlan {
     std::string keys{};                  ///< File of API keys; empty: none.
     std::vector<EnginePlan> engines{};   ///< None if all pools are pass-through.
     std::vector<KvNodePlan> kv_nodes{};
-    std::uint16_t port = 0;  ///< 0 takes a free one.
+    std::string kv_directory{};  ///< That engines share beside these nodes; empty: none.
+    std::uint16_t port = 0;      ///< 0 takes a free one.
     std::uint16_t admin_port = 0;
     std::string records{};  ///< Folder for records; empty: as the configuration says.
 };

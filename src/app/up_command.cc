@@ -226,6 +226,7 @@ int serve(ServiceConfig config, const StateFolder& folder, const Options& option
     auto nodes = plan_kv_nodes(config, folder);
     if (!nodes) return refuse("sluice: " + nodes.error().to_string());
     plan.kv_nodes = std::move(*nodes);
+    plan.kv_directory = config.kv.directory->value_or("");
     BackgroundWelcome welcome;
     Supervisor supervisor(std::move(plan), make_events(*report, folder, *lock, options, welcome),
                           *signals);

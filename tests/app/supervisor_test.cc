@@ -58,7 +58,8 @@ protected:
             {.program = std::move(program),
              .model = model,
              .engines = {{.name = "a-0", .model = model}, {.name = "a-1", .model = model}},
-             .kv_nodes = nodes},
+             .kv_nodes = nodes,
+             .kv_directory = "/shared"},
             std::move(events), *signals);
         return supervisor.run();
     }
@@ -159,6 +160,7 @@ TEST_F(SupervisorTest, CacheNodesAreThereBeforeTheEnginesWhichAreToldOfThem) {
     EXPECT_EQ(node.name, "kv-0");
     EXPECT_THAT(said, HasSubstr("kvnode with /f:2GiB"));
     EXPECT_THAT(said, HasSubstr("engine of " + node.url));
+    EXPECT_THAT(said, HasSubstr("engine of dir:///shared"));
     EXPECT_THAT(said, HasSubstr("gateway of " + node.url + "," + node.http));
     EXPECT_EQ(progress.front(), "starting the cache, 0 of 1 nodes ready");
     EXPECT_EQ(ended(), "gateway\nengine\nengine\nkvnode\n");
