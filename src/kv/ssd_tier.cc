@@ -338,6 +338,25 @@ void SsdTier::for_each(const std::function<void(const Entry&)>& visit) const {
     for (const Entry& entry : entries) visit(entry);
 }
 
+bool SsdTier::scan(ScanCursor& cursor, const std::function<void(const Entry&)>& visit) const {
+    std::vector<Entry> entries;
+    bool more = false;
+    {
+        const std::lock_guard lock(state_.mutex);
+        SsdIndex::Cursor at{.number = cursor.segment, .slot = cursor.slot};
+        std::vector<SsdIndex::Place> places;
+        more = state_.index.walk(at, places);
+        for (const SsdIndex::Place& place : places)
+            if (!state_.queue.find(*place.entry().name)) entries.push_back(entry_of(place));
+        // What is written while the scan goes on lies behind the cursor or waits still.
+        if (!more)
+            state_.queue.for_each([&](const SsdPut& put) { entries.push_back(entry_of(put)); });
+        cursor = {.segment = at.number, .slot = at.slot};
+    }
+    for (const Entry& entry : entries) visit(entry);
+    return more;
+}
+
 SsdStats SsdTier::stats() const {
     const std::lock_guard lock(state_.mutex);
     SsdStats stats = state_.counts;

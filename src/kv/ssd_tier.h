@@ -83,6 +83,16 @@ public:
     /// All entries on disk and in the queue, a segment at a time; what changes meanwhile may be missing.
     void for_each(const std::function<void(const Entry&)>& visit) const;
 
+    /// Where a scan is; between two steps the tier may change.
+    struct ScanCursor {
+        std::uint64_t segment = 0;
+        std::uint32_t slot = 0;
+    };
+    /// A bounded number of entries from `cursor` on. False: these were the last. What is here during a
+    /// whole scan is met at least once.
+    [[nodiscard]] bool scan(ScanCursor& cursor,
+                            const std::function<void(const Entry&)>& visit) const;
+
     [[nodiscard]] SsdStats stats() const;
 
     /// Plants other faults from now on.
