@@ -16,6 +16,7 @@ Run define_down(CLI::App& command);
 Run define_engine(CLI::App& command);
 Run define_gate(CLI::App& command);
 Run define_gateway(CLI::App& command);
+Run define_kvnode(CLI::App& command);
 Run define_limits(CLI::App& command);
 Run define_model(CLI::App& command);
 Run define_run(CLI::App& command);
@@ -34,6 +35,7 @@ constexpr auto kCommands = std::to_array<Command>({
     {"gateway", "Serve clients in front of engines that already run", define_gateway},
     {"engine", "Run a model behind the engine port, for a gateway that runs elsewhere",
      define_engine},
+    {"kvnode", "Keep KV blocks for engines that run elsewhere: a cache node", define_kvnode},
     {"ctl", "Look at a running service, and control it", define_ctl},
     {"gate", "Questions to ask before a change meets traffic", define_gate},
     {"card", "Lay a candidate pool beside the one that answers", define_card},

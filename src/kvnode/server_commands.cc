@@ -1,0 +1,134 @@
+// Commands about the node itself.
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+
+#include "base/version.h"
+#include "kvnode/resp_commands.h"
+
+namespace sluice::kvnode {
+namespace {
+
+std::string info_text(const NodeService& service) {
+    const kv::DramStats dram = service.store.dram().stats();
+    const auto up = std::chrono::steady_clock::now() - service.started;
+    std::string text = fmt::format(
+        "# Server\r\nserver_name:sluice\r\nsluice_version:{}\r\nredis_version:7.0.0\r\n"
+        "redis_mode:standalone\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\n\r\n",
+        version().version, ::getpid(),
+        std::chrono::duration_cast<std::chrono::seconds>(up).count());
+    text += fmt::format("# Clients\r\nconnected_clients:{}\r\n\r\n", service.clients.size());
+    text += fmt::format("# Memory\r\nused_memory:{}\r\nmaxmemory:{}\r\npinned_memory:{}\r\n\r\n",
+                        dram.bytes, dram.limit, dram.pinned_bytes);
+    text += fmt::format(
+        "# Stats\r\ntotal_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
+        "keyspace_hits:{}\r\nkeyspace_misses:{}\r\nevicted_keys:{}\r\nexpired_keys:{}\r\n"
+        "numerics_violations:{}\r\n\r\n",
+        service.clients_total, service.commands, service.hits, service.misses,
+        dram.removed[static_cast<std::size_t>(kv::Removal::kEvicted)],
+        dram.removed[static_cast<std::size_t>(kv::Removal::kExpired)], dram.differs);
+    if (const kv::SsdTier* const tier = service.store.ssd()) {
+        const kv::SsdStats ssd = tier->stats();
+        text += fmt::format(
+            "# Ssd\r\nssd_bytes:{}\r\nssd_entries:{}\r\nssd_written_bytes:{}\r\nssd_hits:{}\r\n"
+            "ssd_corrupt:{}\r\nssd_dropped:{}\r\n\r\n",
+            ssd.bytes, ssd.entries, ssd.written_bytes, ssd.hits, ssd.corrupt, ssd.dropped);
+    }
+    text += "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n";
+    text +=
+        fmt::format("# Keyspace\r\ndb0:keys={},expires=0,avg_ttl=0\r\n", service.store.entries());
+    return text;
+}
+
+void info(RespCall& call) { call.out.text(info_text(call.service)); }
+
+void database_size(RespCall& call) {
+    call.out.integer(static_cast<std::int64_t>(call.service.store.entries()));
+}
+
+// ---- COMMAND --------------------------------------------------------------------------------------
+
+constexpr std::size_t kGroups = 4;
+std::array<std::span<const RespCommand>, kGroups> all_commands() {
+    return {value_commands(), key_commands(), client_commands(), server_commands()};
+}
+
+void write_command(const RespCommand& command, kv::RespWriter& out) {
+    out.array(10);
+    out.text(command.name);
+    out.integer(command.words);
+    out.set(1);
+    out.status(command.writes ? "write" : "readonly");
+    out.integer(command.first_key);
+    out.integer(command.last_key);
+    out.integer(command.key_step);
+    for (int i = 0; i < 4; ++i) out.array(0);  // Categories, tips, key specifications, subcommands.
+}
+
+void write_all_commands(kv::RespWriter& out) {
+    std::size_t count = 0;
+    for (const auto& group : all_commands()) count += group.size();
+    out.array(count);
+    for (const auto& group : all_commands())
+        for (const RespCommand& command : group) write_command(command, out);
+}
+
+void command(RespCall& call) {
+    kv::RespWriter& out = call.out;
+    if (call.words.size() == 1) return write_all_commands(out);
+    const std::string_view what = call.word(1);
+    if (same_word(what, "count")) {
+        std::size_t count = 0;
+        for (const auto& group : all_commands()) count += group.size();
+        return out.integer(static_cast<std::int64_t>(count));
+    }
+    if (same_word(what, "docs")) return out.map(0);
+    if (same_word(what, "info")) {
+        out.array(call.words.size() - 2);
+        for (std::size_t i = 2; i < call.words.size(); ++i) {
+            const RespCommand* const found = find_command(call.word(i));
+            if (found == nullptr) {
+                out.null_array();
+            } else {
+                write_command(*found, out);
+            }
+        }
+        return;
+    }
+    out.error(fmt::format("ERR unknown subcommand '{}'. Try COMMAND HELP.", what.substr(0, 64)));
+}
+
+/// What benchmarks look at: nothing goes to a log or a snapshot.
+void config(RespCall& call) {
+    if (!same_word(call.word(1), "get"))
+        return call.out.error("ERR a node's settings are its command line");
+    std::vector<std::pair<std::string_view, std::string>> found;
+    for (std::size_t i = 2; i < call.words.size(); ++i) {
+        if (same_word(call.word(i), "save")) found.emplace_back("save", "");
+        if (same_word(call.word(i), "appendonly")) found.emplace_back("appendonly", "no");
+        if (same_word(call.word(i), "maxmemory"))
+            found.emplace_back("maxmemory",
+                               std::to_string(call.service.store.dram().options().bytes));
+        if (same_word(call.word(i), "databases")) found.emplace_back("databases", "1");
+    }
+    call.out.map(found.size());
+    for (const auto& [name, value] : found) {
+        call.out.text(name);
+        call.out.text(value);
+    }
+}
+
+constexpr auto kCommands = std::to_array<RespCommand>({
+    {"command", -1, false, 0, 0, 0, command},
+    {"config", -2, false, 0, 0, 0, config},
+    {"dbsize", 1, false, 0, 0, 0, database_size},
+    {"info", -1, false, 0, 0, 0, info},
+});
+
+}  // namespace
+
+std::span<const RespCommand> server_commands() { return kCommands; }
+
+}  // namespace sluice::kvnode

@@ -1,0 +1,286 @@
+// Commands that read and write values.
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/limits.h"
+#include "kv/block_name.h"
+#include "kvnode/resp_commands.h"
+
+namespace sluice::kvnode {
+namespace {
+
+using Stored = NodeStore::Stored;
+using std::chrono::milliseconds;
+
+/// Reads `name`; `use` gets the value, or an empty one, at once or later, and where to answer.
+template <class Use>
+void with_value(RespCall& call, std::string_view name, RespCall::Others others, Use use) {
+    NodeService& service = call.service;
+    const kv::WallTime now = wall_now();
+    kv::SharedBytes value = service.store.in_memory(name, now);
+    if (value || !service.store.only_on_ssd(name, now)) {
+        ++(value ? service.hits : service.misses);
+        return use(std::move(value), call.out);
+    }
+    const RespTicket ticket = call.later(others);
+    service.store.fetch(name, now, [&service, ticket, use = std::move(use)](kv::SharedBytes got) {
+        ++(got ? service.hits : service.misses);
+        use(std::move(got), ticket.out());
+        ticket.done();
+    });
+}
+
+/// The client may be gone when a value comes late: faults are then planted in nobody's answer.
+struct Reader {
+    NodeService* service;
+    std::uint64_t client;
+    std::string name;
+
+    void write(kv::SharedBytes value, kv::RespWriter& out) const {
+        if (!value) return out.null();
+        const auto found = service->clients.find(client);
+        if (found == service->clients.end()) return out.null();
+        write_value(*service, *found->second, name, std::move(value), out);
+    }
+};
+
+Reader reader_of(RespCall& call, std::string_view name) {
+    return {.service = &call.service, .client = call.client.id, .name = std::string(name)};
+}
+
+void get(RespCall& call) {
+    with_value(
+        call, call.word(1), RespCall::Others::kGoOn,
+        [reader = reader_of(call, call.word(1))](kv::SharedBytes value, kv::RespWriter& out) {
+            reader.write(std::move(value), out);
+        });
+}
+
+/// The part from `first` to `last`; negative ones count from the end.
+kv::SharedBytes part_of(const kv::SharedBytes& value, std::int64_t first, std::int64_t last) {
+    const auto size = static_cast<std::int64_t>(value.bytes.size());
+    if (first < 0) first = std::max<std::int64_t>(size + first, 0);
+    if (last < 0) last = std::max<std::int64_t>(size + last, 0);
+    last = std::min(last, size - 1);
+    if (first > last || size == 0) return kv::SharedBytes::own({});
+    return {.bytes = value.bytes.substr(static_cast<std::size_t>(first),
+                                        static_cast<std::size_t>(last - first + 1)),
+            .owner = value.owner};
+}
+
+void get_range(RespCall& call) {
+    const auto first = parse_integer(call.word(2));
+    const auto last = parse_integer(call.word(3));
+    if (!first || !last) return not_an_integer(call.out);
+    with_value(call, call.word(1), RespCall::Others::kGoOn,
+               [first = *first, last = *last, reader = reader_of(call, call.word(1))](
+                   const kv::SharedBytes& value, kv::RespWriter& out) {
+                   if (!value) return out.text(std::string_view());
+                   reader.write(part_of(value, first, last), out);
+               });
+}
+
+void string_length(RespCall& call) {
+    const auto bytes = call.service.store.value_bytes(call.word(1), wall_now());
+    call.out.integer(static_cast<std::int64_t>(bytes.value_or(0)));
+}
+
+/// Values of one MGET, which come in any order.
+struct Gathering {
+    RespTicket ticket;
+    NodeService* service;
+    std::vector<Reader> readers;
+    std::vector<kv::SharedBytes> values;
+    std::size_t missing = 0;
+
+    void take(std::size_t index, kv::SharedBytes value) {
+        ++(value ? service->hits : service->misses);
+        values[index] = std::move(value);
+        if (--missing > 0) return;
+        ticket.out().array(values.size());
+        for (std::size_t i = 0; i < values.size(); ++i)
+            readers[i].write(std::move(values[i]), ticket.out());
+        ticket.done();
+    }
+};
+
+void get_many(RespCall& call) {
+    NodeService& service = call.service;
+    const kv::WallTime now = wall_now();
+    const std::size_t count = call.words.size() - 1;
+    const auto gathering =
+        std::make_shared<Gathering>(Gathering{.ticket = call.later(RespCall::Others::kGoOn),
+                                              .service = &service,
+                                              .readers = {},
+                                              .values = std::vector<kv::SharedBytes>(count),
+                                              .missing = count});
+    for (std::size_t i = 0; i < count; ++i)
+        gathering->readers.push_back(reader_of(call, call.word(i + 1)));
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string_view name = gathering->readers[i].name;
+        kv::SharedBytes value = service.store.in_memory(name, now);
+        if (value || !service.store.only_on_ssd(name, now)) {
+            gathering->take(i, std::move(value));
+        } else {
+            service.store.fetch(name, now, [gathering, i](kv::SharedBytes got) {
+                gathering->take(i, std::move(got));
+            });
+        }
+    }
+}
+
+// ---- SET ------------------------------------------------------------------------------------------
+
+struct SetPlan {
+    std::string name;
+    kv::SharedBytes value;
+    std::optional<kv::WallTime> expires;
+    bool only_if_absent = false;
+    bool only_if_there = false;
+    bool keep_life = false;
+    bool get = false;
+};
+
+/// EX, PX, EXAT and PXAT with their number; nothing after an error, which is written.
+std::optional<kv::WallTime> end_of_life(RespCall& call, std::string_view unit,
+                                        std::string_view number) {
+    const auto count = parse_integer(number);
+    if (!count) {
+        not_an_integer(call.out);
+        return std::nullopt;
+    }
+    constexpr std::int64_t kMost = std::int64_t{1} << 43;  // Milliseconds: 278 years.
+    const bool seconds = same_word(unit.substr(0, 2), "ex");
+    const bool at = unit.size() == 4;
+    if (*count <= 0 || *count > (seconds ? kMost / 1'000 : kMost)) {
+        call.out.error("ERR invalid expire time in 'set' command");
+        return std::nullopt;
+    }
+    const milliseconds time(seconds ? *count * 1'000 : *count);
+    return at ? kv::WallTime(time) : wall_now() + time;
+}
+
+/// Nothing after an error, which is written.
+std::optional<SetPlan> plan_set(RespCall& call) {
+    SetPlan plan{.name = std::string(call.word(1)), .value = call.words[2].take_shared()};
+    for (std::size_t i = 3; i < call.words.size(); ++i) {
+        const std::string_view word = call.word(i);
+        const bool life = same_word(word, "ex") || same_word(word, "px") ||
+                          same_word(word, "exat") || same_word(word, "pxat");
+        if (life && i + 1 < call.words.size() && !plan.expires) {
+            plan.expires = end_of_life(call, word, call.word(++i));
+            if (!plan.expires) return std::nullopt;
+        } else if (same_word(word, "nx")) {
+            plan.only_if_absent = true;
+        } else if (same_word(word, "xx")) {
+            plan.only_if_there = true;
+        } else if (same_word(word, "get")) {
+            plan.get = true;
+        } else if (same_word(word, "keepttl")) {
+            plan.keep_life = true;
+        } else {
+            syntax_error(call.out);
+            return std::nullopt;
+        }
+    }
+    if ((plan.only_if_absent && plan.only_if_there) || (plan.keep_life && plan.expires)) {
+        syntax_error(call.out);
+        return std::nullopt;
+    }
+    return plan;
+}
+
+void write_stored(Stored stored, bool only_if_absent, bool block, kv::RespWriter& out) {
+    switch (stored) {
+        case Stored::kStored: return out.status("OK");
+        case Stored::kWasThere: return only_if_absent ? out.null() : out.status("OK");
+        case Stored::kDiffers:
+            if (only_if_absent) return out.null();
+            return out.error("NUMERICS another payload is kept under this block's name");
+        case Stored::kRefused:
+            return out.error(block ? "ERR this is not the block that its name says, or there is no "
+                                     "room for it"
+                                   : "OOM no room for a value of this size");
+    }
+}
+
+void apply(NodeService& service, const SetPlan& plan, const kv::SharedBytes& old,
+           kv::RespWriter& out) {
+    const kv::WallTime now = wall_now();
+    if (plan.only_if_there && !service.store.contains(plan.name, now)) return out.null();
+    std::optional<kv::WallTime> expires = plan.expires;
+    if (plan.keep_life) {
+        const auto left = service.store.time_left(plan.name, now);
+        if (left && *left != milliseconds::max()) expires = now + *left;
+    }
+    service.bytes_written += plan.value.bytes.size();
+    const Stored stored = service.store.put(
+        plan.name, plan.value, {.expires = expires, .only_if_absent = plan.only_if_absent}, now);
+    const bool failed =
+        stored == Stored::kRefused || (stored == Stored::kDiffers && !plan.only_if_absent);
+    if (!plan.get || failed) {
+        const bool block = kv::parse_block_name(plan.name).has_value();
+        return write_stored(stored, plan.only_if_absent, block, out);
+    }
+    if (!old) return out.null();
+    out.text(old);
+}
+
+void set(RespCall& call) {
+    if (call.word(1).size() > limits::kKvNameBytes) return call.out.error("ERR key is too long");
+    const auto plan = plan_set(call);
+    if (!plan) return;
+    NodeService& service = call.service;
+    const kv::WallTime now = wall_now();
+    const bool compares = !plan->only_if_absent && kv::parse_block_name(plan->name);
+    if (!service.store.only_on_ssd(plan->name, now) || !(compares || plan->get)) {
+        const kv::SharedBytes old =
+            plan->get ? service.store.in_memory(plan->name, now) : kv::SharedBytes{};
+        return apply(service, *plan, old, call.out);
+    }
+    const RespTicket ticket = call.later(RespCall::Others::kWait);
+    service.store.fetch(plan->name, now,
+                        [&service, plan = *plan, ticket](const kv::SharedBytes& old) {
+                            apply(service, plan, old, ticket.out());
+                            ticket.done();
+                        });
+}
+
+// One name after the other: an error leaves those before it stored, and says so by its name.
+void set_many(RespCall& call) {
+    if (call.words.size() % 2 == 0)
+        return call.out.error("ERR wrong number of arguments for 'mset' command");
+    const kv::WallTime now = wall_now();
+    for (std::size_t i = 1; i < call.words.size(); i += 2) {
+        const std::string_view name = call.word(i);
+        if (name.size() > limits::kKvNameBytes) return call.out.error("ERR key is too long");
+        if (call.service.store.only_on_ssd(name, now) && kv::parse_block_name(name))
+            return call.out.error("NUMERICS a block that is there already is not for MSET");
+    }
+    for (std::size_t i = 1; i < call.words.size(); i += 2) {
+        const std::string name(call.word(i));
+        kv::SharedBytes value = call.words[i + 1].take_shared();
+        call.service.bytes_written += value.bytes.size();
+        const Stored stored = call.service.store.put(name, std::move(value), {}, now);
+        if (stored == Stored::kRefused || stored == Stored::kDiffers)
+            return write_stored(stored, false, kv::parse_block_name(name).has_value(), call.out);
+    }
+    call.out.status("OK");
+}
+
+constexpr auto kCommands = std::to_array<RespCommand>({
+    {"get", 2, false, 1, 1, 1, get},
+    {"getrange", 4, false, 1, 1, 1, get_range},
+    {"mget", -2, false, 1, -1, 1, get_many},
+    {"mset", -3, true, 1, -1, 2, set_many},
+    {"set", -3, true, 1, 1, 1, set},
+    {"strlen", 2, false, 1, 1, 1, string_length},
+});
+
+}  // namespace
+
+std::span<const RespCommand> value_commands() { return kCommands; }
+
+}  // namespace sluice::kvnode
