@@ -23,4 +23,9 @@ if grep -q vllm_server.mjs "$file" && [[ -z ${VLLM_PYTHON:-} ]]; then
     skip "VLLM_PYTHON names no python that has vLLM; tests/soak/vllm_server.mjs says how to install it"
 fi
 
+if grep -q redis_cli "$file"; then
+    command -v redis-cli >/dev/null || skip "there is no redis-cli here; Debian has it in the package redis-tools"
+    [[ -d node_modules/ioredis ]] || skip "no ioredis in tests/e2e; make test runs npm ci there"
+fi
+
 exec node --test "$file"
