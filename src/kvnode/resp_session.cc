@@ -63,7 +63,11 @@ RespSession::RespSession(NodeService& service, net::TcpStream& stream, std::stri
     if (!client_.authenticated) stream_.expect_within(kPasswordTime);
 }
 
-RespSession::~RespSession() {
+RespSession::~RespSession() { end(); }
+
+// A connection that is over may be taken down after the node itself: this is the last that it does there.
+void RespSession::end() {
+    if (std::exchange(over_, true)) return;
     service_.clients.erase(client_.id);
     service_.input_bytes -= input_counted_;
 }
@@ -97,6 +101,7 @@ void RespSession::consume(std::string_view data) {
 }
 
 void RespSession::count_input() {
+    if (over_) return;
     const std::uint64_t held = reader_.held_bytes() + rest_.size();
     service_.input_bytes += held - input_counted_;
     input_counted_ = held;
@@ -167,7 +172,7 @@ void RespSession::on_end_of_input() {
 }
 
 void RespSession::on_broken(const Error& why) {
-    over_ = true;
+    end();
     if (why.code() == ErrorCode::kTimeout) {
         ++service_.clients_cut;
         log::info("{}", why.message());
@@ -215,7 +220,7 @@ void RespSession::send_answers() {
     if (stream_.backlog_bytes() + ready_bytes_ > limits::kKvNodeOutputBytes) {
         ++service_.clients_cut;
         log::warn("{} doesn't read what it asked for", client_.peer);
-        over_ = true;
+        end();
         return stream_.cut();
     }
     if (ending_ && answers_.empty()) finish();
@@ -236,12 +241,12 @@ void RespSession::send_part(kv::RespWriter& out) {
     out.drain([&](std::string_view part) { text += part; },
               [&](const kv::SharedBytes& part) { text += part.bytes; });
     stream_.write(std::string_view(text).substr(0, text.size() / 2));
-    over_ = true;
+    end();
     if (client_.fault == RespClient::Fault::kCut) stream_.close_when_sent();
 }
 
 void RespSession::finish() {
-    over_ = true;
+    end();
     stream_.close_when_sent();
 }
 

@@ -48,6 +48,7 @@ private:
     void send(kv::RespWriter& out);
     void send_part(kv::RespWriter& out);
     void finish();
+    void end();
 
     NodeService& service_;
     net::TcpStream& stream_;
