@@ -59,6 +59,7 @@ Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOp
     gateway->admin_ = std::move(*admin);
     for (const auto& pool : gateway->pools_) pool->start();
     gateway->directory_.start();
+    gateway->kv_feeds_.start();
     return gateway;
 }
 
@@ -71,6 +72,7 @@ Gateway::Gateway(net::EventLoop& loop, GatewayOptions options, KvMembers members
       directory_(loop, client_, options_.etcd),
       kv_members_(std::move(members)),
       kv_push_(loop, client_, kv_members_),
+      kv_feeds_(loop, client_, pools_.registry(), routing_probe_, kv_members_),
       tasks_(kPreparingThreads, kPreparingMax) {
     options_.observers.push_back(kv_history_);
     add_pools();

@@ -25,6 +25,7 @@
 #include "gateway/kv_history.h"
 #include "gateway/kv_member_push.h"
 #include "gateway/kv_members.h"
+#include "gateway/kv_node_feeds.h"
 #include "gateway/native_pool.h"
 #include "gateway/pool_set.h"
 #include "gateway/record_endpoints.h"
@@ -162,6 +163,7 @@ private:
     WorkerDirectory directory_;
     KvMembers kv_members_;
     KvMemberPush kv_push_;
+    KvNodeFeeds kv_feeds_;
     std::shared_ptr<KvHistory> kv_history_ = std::make_shared<KvHistory>();
     std::unique_ptr<KvConsole> kv_console_;
     Pool* stable_ = nullptr;

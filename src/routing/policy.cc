@@ -28,16 +28,26 @@ constexpr std::array kNames{
     std::pair{Policy::kOverlap, std::string_view("overlap")},
 };
 
+/// Seconds.
+struct LoadTime {
+    double own = 0.0;     ///< Of what the worker holds itself.
+    double stored = 0.0;  ///< Of what only cache nodes hold.
+    [[nodiscard]] double sum() const { return own + stored; }
+};
+
 double kv_share(const Candidate& worker, std::uint64_t more) {
     const double capacity =
         worker.costs->kv_tokens > 0 ? static_cast<double>(worker.costs->kv_tokens) : kUsualKvTokens;
     return static_cast<double>(worker.load.kv_tokens + more) / capacity;
 }
 
-double prefill_value(const Demand& demand, const Candidate& worker, const Score& score) {
+double prefill_value(const Demand& demand, const Candidate& worker, const Score& score,
+                     const LoadTime& load) {
     // A new worker's load weighs more; that it is idle counts. Nothing is free.
     const double wait = static_cast<double>(worker.load.prefill_work) * worker.seconds_per_work;
-    double value = kOwnWork * (score.ttft - wait) + wait / worker.ramp + worker.seconds_per_work;
+    // Nobody waits behind what is brought from a cache node: the engine computes meanwhile.
+    double value = kOwnWork * (score.ttft - wait - load.stored) + load.stored + wait / worker.ramp +
+                   worker.seconds_per_work;
     if (demand.phase == LegPhase::kFull) value *= 1.0 + worker.load.requests / kDecodesThatDouble;
     if (worker.costs->kv_tokens > 0) {
         const double over = kv_share(worker, score.load.kv_tokens) - kFullFrom;
@@ -63,10 +73,11 @@ double requests_value(const Candidate& worker) {
            1e-12 * static_cast<double>(worker.load.prefill_tokens);
 }
 
-double default_value(const Demand& demand, const Candidate& worker, const Score& score) {
+double default_value(const Demand& demand, const Candidate& worker, const Score& score,
+                     const LoadTime& load) {
     switch (demand.phase) {
         case LegPhase::kFull:
-        case LegPhase::kPrefill: return prefill_value(demand, worker, score);
+        case LegPhase::kPrefill: return prefill_value(demand, worker, score, load);
         case LegPhase::kDecode: return decode_value(worker, score);
         case LegPhase::kEncode:
             return (static_cast<double>(worker.load.image_tokens) / worker.ramp +
@@ -76,14 +87,25 @@ double default_value(const Demand& demand, const Candidate& worker, const Score&
     return 0.0;
 }
 
+/// Of the prompt, what need not be computed if it is brought in.
+std::uint64_t reachable_tokens(const Demand& demand, const Candidate& worker) {
+    return std::min(std::max(worker.matched_tokens, worker.stored_tokens), demand.tokens);
+}
+
 /// To bring the cached part in, or to compute it after all, whichever is sooner.
-double load_seconds(const Demand& demand, const Candidate& worker, const Score& score) {
+LoadTime load_time(const Demand& demand, const Candidate& worker, const Score& score) {
     const Costs& costs = *worker.costs;
-    if (costs.load_seconds_per_token <= 0.0 || worker.matched_tokens == 0) return 0.0;
-    const double saved = prefill_work(costs, demand.tokens, demand.tokens) -
-                         static_cast<double>(score.load.prefill_work);
-    const auto loaded = static_cast<double>(demand.tokens - score.load.prefill_tokens);
-    return std::min(saved * worker.seconds_per_work, costs.load_seconds_per_token * loaded);
+    const std::uint64_t loaded = demand.tokens - score.load.prefill_tokens;
+    const std::uint64_t stored = std::min(
+        loaded, reachable_tokens(demand, worker) - std::min(worker.matched_tokens, demand.tokens));
+    LoadTime time{.own = costs.load_seconds_per_token * static_cast<double>(loaded - stored),
+                  .stored = costs.store_seconds_per_token * static_cast<double>(stored)};
+    if (time.sum() <= 0.0) return {};
+    const double saved =
+        worker.seconds_per_work * (prefill_work(costs, demand.tokens, demand.tokens) -
+                                   static_cast<double>(score.load.prefill_work));
+    if (time.sum() > saved) time = {.own = saved, .stored = 0.0};
+    return time;
 }
 
 Load added_load(const Demand& demand, const Candidate& worker) {
@@ -94,7 +116,8 @@ Load added_load(const Demand& demand, const Candidate& worker) {
     }
     load.kv_tokens = demand.tokens;
     if (demand.phase == LegPhase::kDecode) return load;
-    load.prefill_tokens = tokens_to_compute(*worker.costs, worker.matched_tokens, demand.tokens);
+    load.prefill_tokens =
+        tokens_to_compute(*worker.costs, reachable_tokens(demand, worker), demand.tokens);
     load.prefill_work =
         static_cast<std::uint64_t>(prefill_work(*worker.costs, load.prefill_tokens, demand.tokens));
     return load;
@@ -119,9 +142,10 @@ Score judge(Policy policy, const Demand& demand, const Candidate& worker) {
     Score score;
     score.load = added_load(demand, worker);
     score.work = static_cast<double>(worker.load.prefill_work + score.load.prefill_work);
-    score.ttft = score.work * worker.seconds_per_work + load_seconds(demand, worker, score);
+    const LoadTime load = load_time(demand, worker, score);
+    score.ttft = score.work * worker.seconds_per_work + load.sum();
     switch (policy) {
-        case Policy::kDefault: score.value = default_value(demand, worker, score); break;
+        case Policy::kDefault: score.value = default_value(demand, worker, score, load); break;
         case Policy::kRoundRobin: score.value = 0.0; break;
         case Policy::kLeastLoaded: score.value = requests_value(worker); break;
         case Policy::kOverlap: score.value = -static_cast<double>(worker.matched_tokens); break;

@@ -267,6 +267,34 @@ bool PrefixIndex::all_hold(BlockHash hash) const {
     return true;
 }
 
+bool PrefixIndex::any_holds(BlockHash hash) const {
+    const Number number = table_.find(hash);
+    if (number == BlockTable::kNone) return false;
+    holders(table_.at(number), others_);
+    for (std::size_t word = 0; word < live_.size(); ++word)
+        if ((live_[word] & others_[word]) != 0) return true;
+    return false;
+}
+
+std::uint32_t PrefixIndex::held_by_any(std::span<const BlockHash> chain,
+                                       std::span<const WorkerIndex> who) const {
+    live_.assign(sets_.words(), 0);
+    for (const WorkerIndex each : who)
+        if (each < seats_.size() && seats_[each] != kNoSeat) set(live_, seats_[each]);
+    const auto size = static_cast<std::uint32_t>(chain.size());
+    std::uint32_t held = 0;
+    while (held < size) {
+        const std::uint32_t end = std::min(held + kExtent, size);
+        if (any_holds(chain[end - 1])) {
+            held = end;
+            continue;
+        }
+        while (held < end && any_holds(chain[held])) ++held;
+        break;
+    }
+    return held;
+}
+
 void PrefixIndex::narrow(BlockHash hash, std::uint32_t length, Matches& out) const {
     const Number number = table_.find(hash);
     if (number == BlockTable::kNone) {

@@ -68,6 +68,13 @@ public:
     /// the last of them counts as that.
     void match(std::span<const BlockHash> chain, Matches& out) const;
 
+    /// How much of the chain, from its first block on, lies with `holders` taken together, of which
+    /// there is one at least. Runs of kExtent blocks lie with one holder, who gives up their ends first:
+    /// so the last one of a run speaks for all of it.
+    [[nodiscard]] std::uint32_t held_by_any(std::span<const BlockHash> chain,
+                                            std::span<const WorkerIndex> holders) const;
+    static constexpr std::uint32_t kExtent = 16;
+
     [[nodiscard]] std::size_t blocks() const { return table_.size(); }
     /// Blocks that a worker holds, guesses included.
     [[nodiscard]] std::uint64_t held_by(WorkerIndex worker) const;
@@ -106,6 +113,7 @@ private:
 
     void holders(const Block& block, std::vector<std::uint64_t>& seats) const;
     [[nodiscard]] bool all_hold(BlockHash hash) const;
+    [[nodiscard]] bool any_holds(BlockHash hash) const;
     [[nodiscard]] std::uint32_t first_lacking(std::span<const BlockHash> chain,
                                               std::uint32_t depth) const;
     void narrow(BlockHash hash, std::uint32_t length, Matches& out) const;

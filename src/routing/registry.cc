@@ -48,7 +48,7 @@ const Registry::PoolState* Registry::find_pool(PoolIndex index) const {
     return index < pools_.size() ? &pools_[index] : nullptr;
 }
 
-Result<WorkerIndex> Registry::add(WorkerOptions options) {
+Result<WorkerIndex> Registry::new_index() {
     auto index = static_cast<WorkerIndex>(workers_.size());
     const auto free = std::ranges::find_if(
         removed_, [&](WorkerIndex each) { return ledger_.leases_of(each) == 0; });
@@ -61,6 +61,19 @@ Result<WorkerIndex> Registry::add(WorkerOptions options) {
     } else {
         return std::unexpected(Error::out_of_range("worker", index, workers_max_));
     }
+    return index;
+}
+
+Result<WorkerIndex> Registry::add_store() {
+    const auto index = new_index();
+    if (index) stores_.push_back(*index);
+    return index;
+}
+
+Result<WorkerIndex> Registry::add(WorkerOptions options) {
+    const auto added = new_index();
+    if (!added) return added;
+    const WorkerIndex index = *added;
     Worker& worker = workers_[index];
     auto& members = pool(options.pool).members[static_cast<int>(options.phase)];
     worker.place = static_cast<std::uint32_t>(members.size());
@@ -75,6 +88,11 @@ void Registry::drain(WorkerIndex worker, bool on) { workers_[worker].draining = 
 void Registry::remove(WorkerIndex index) {
     Worker& worker = workers_[index];
     if (std::exchange(worker.removed, true)) return;
+    if (std::erase(stores_, index) > 0) {
+        index_.cleared(index);
+        removed_.push_back(index);
+        return;
+    }
     PoolState& pool = this->pool(worker.options.pool);
     if (std::exchange(worker.ready, false)) --pool.ready;
     pool.picks_of_removed += std::exchange(worker.picks, 0);

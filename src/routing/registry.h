@@ -54,6 +54,10 @@ public:
     /// It is gone, and all that was known of it. Leases on it may end later.
     void remove(WorkerIndex worker);
 
+    /// A place that holds blocks for every worker and takes no requests: a cache node. What it holds is
+    /// told to the index under this number. Errors as of `add`; it goes by `remove`.
+    [[nodiscard]] Result<WorkerIndex> add_store();
+
     void set_ready(WorkerIndex worker, bool ready, Time now);
     [[nodiscard]] bool ready(WorkerIndex worker) const { return workers_[worker].ready; }
     [[nodiscard]] bool draining(WorkerIndex worker) const { return workers_[worker].draining; }
@@ -168,6 +172,7 @@ private:
     };
     struct Search;
 
+    [[nodiscard]] Result<WorkerIndex> new_index();
     [[nodiscard]] PoolState& pool(PoolIndex index);
     [[nodiscard]] const PoolState* find_pool(PoolIndex index) const;
     void search(Search& search, std::span<const WorkerIndex> members);
@@ -183,6 +188,7 @@ private:
     std::uint64_t serial_ = 0;
     std::vector<Worker> workers_;
     std::vector<WorkerIndex> removed_;
+    std::vector<WorkerIndex> stores_;
     std::vector<PoolState> pools_;
     PrefixIndex index_;
     // Of the choice being made.

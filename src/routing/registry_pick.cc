@@ -48,6 +48,7 @@ struct Registry::Search {
     const Tried& tried;
     Time now;
     PoolState& pool;
+    std::uint32_t stored_blocks = 0;  ///< Of the prompt, that stores hold.
     std::array<std::uint32_t, LengthTiers::kTiers> kept{};
     std::optional<Best> fresh{};      ///< Not tried, and a prompt as long as this waits there.
     std::optional<Best> untouched{};  ///< Not tried, and only shorter ones do.
@@ -86,6 +87,7 @@ std::uint64_t Registry::draw() {
 std::expected<Pick, NoPick> Registry::pick(const Demand& demand, const Tried& tried, Time now) {
     Search search{.demand = demand, .tried = tried, .now = now, .pool = pool(demand.pool)};
     index_.match(demand.blocks, matches_);
+    if (!stores_.empty()) search.stored_blocks = index_.held_by_any(demand.blocks, stores_);
     for (const LegPhase kind : kKinds[static_cast<int>(demand.phase)]) {
         const auto& members = search.pool.members[static_cast<int>(kind)];
         if (members.empty()) continue;
@@ -146,6 +148,9 @@ void Registry::consider(Search& search, WorkerIndex index) {
     candidate.load += worker.reported.foreign(search.pool.usual, search.now);
     candidate.matched_tokens = std::min<std::uint64_t>(
         std::uint64_t{matches_.blocks(index)} * worker.options.costs.block_tokens,
+        search.demand.tokens);
+    candidate.stored_tokens = std::min<std::uint64_t>(
+        std::uint64_t{search.stored_blocks} * worker.options.costs.block_tokens,
         search.demand.tokens);
     Best best{.worker = index,
               .turn = worker.turn,

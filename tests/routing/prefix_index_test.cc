@@ -219,5 +219,23 @@ TEST_F(PrefixIndexTest, RandomEventsEndWhereASetOfPairsDoes) {
     }
 }
 
+TEST_F(PrefixIndexTest, StoresHoldAChainTogether) {
+    const auto all = chain(1, 50);
+    const std::vector<WorkerIndex> stores{2, 3};
+    EXPECT_EQ(index.held_by_any(all, stores), 0U);
+    index.stored(2, first(all, 16));
+    index.stored(3, std::span(all).subspan(16, 16));
+    EXPECT_EQ(index.held_by_any(all, stores), 32U);
+    index.stored(2, std::span(all).subspan(32, 7));
+    EXPECT_EQ(index.held_by_any(all, stores), 39U);
+    EXPECT_EQ(index.held_by_any(all, std::vector<WorkerIndex>{3}), 0U);
+    // Ends go first.
+    index.removed(3, std::span(all).subspan(28, 4));
+    EXPECT_EQ(index.held_by_any(all, stores), 28U);
+    index.cleared(2);
+    EXPECT_EQ(index.held_by_any(all, stores), 0U);
+    EXPECT_EQ(index.held_by_any({}, stores), 0U);
+}
+
 }  // namespace
 }  // namespace sluice::routing

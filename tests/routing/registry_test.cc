@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <deque>
+#include <map>
 #include <numeric>
 #include <random>
 
@@ -454,6 +456,73 @@ TEST(LargeRegistryTest, TheOnlyWorkerWithRoomAndTheOnlyHolderAreFoundAmongThousa
     EXPECT_EQ(holder->lease.worker(), 777U);
     for (WorkerIndex i = 0; i < kWorkers; ++i) registry.set_ready(i, i == 123, now);
     EXPECT_EQ(registry.pick({.tokens = 1}, {}, now)->lease.worker(), 123U);
+}
+
+TEST_F(RegistryTest, AStoreTakesNoRequests) {
+    const WorkerIndex store = *registry.add_store();
+    EXPECT_EQ(pick().error(), NoPick::kNoneReady);
+    const WorkerIndex worker = add();
+    const auto blocks = chain(1, 32);
+    registry.index().stored(store, blocks);
+    const Demand demand{.tokens = 32 * kBlockTokens, .blocks = blocks};
+    const auto picked = pick(demand);
+    EXPECT_EQ(picked->lease.worker(), worker);
+    EXPECT_EQ(picked->matched_tokens, 0U);
+    // Nearly nothing is left to compute, but it has to be brought in.
+    const double with_store = picked->ttft;
+    registry.remove(store);
+    EXPECT_EQ(registry.index().held_by(store), 0U);
+    EXPECT_GT(pick(demand)->ttft, 5 * with_store);
+}
+
+/// Of 800 requests with one hot prefix, at 12 at a time over 4 workers, by worker; and which share of
+/// their tokens was found somewhere.
+struct HotShare {
+    std::map<WorkerIndex, std::size_t> requests;
+    double found = 0.0;
+};
+
+HotShare ask_for_hot(Registry& registry, std::span<const BlockHash> hot, Time now) {
+    HotShare share;
+    std::deque<Pick> under_way;
+    double found = 0.0;
+    double tokens = 0.0;
+    for (std::size_t i = 0; i < 800; ++i) {
+        std::vector<BlockHash> blocks(hot.begin(), hot.end());
+        const auto own = chain(100 + i, 2);
+        blocks.insert(blocks.end(), own.begin(), own.end());
+        const Demand demand{.tokens = blocks.size() * kBlockTokens + 1, .blocks = blocks};
+        std::map<WorkerIndex, std::uint64_t> before;
+        for (WorkerIndex each = 0; each < 5; ++each)
+            before[each] = registry.load(each).prefill_tokens;
+        auto picked = registry.pick(demand, {}, now += milliseconds(5));
+        if (!picked) return share;
+        const WorkerIndex worker = picked->lease.worker();
+        ++share.requests[worker];
+        tokens += static_cast<double>(demand.tokens);
+        found += static_cast<double>(demand.tokens -
+                                     (registry.load(worker).prefill_tokens - before[worker]));
+        registry.index().stored(worker, hot);  // As it says itself, once it has loaded them.
+        under_way.push_back(std::move(*picked));
+        if (under_way.size() > 12) under_way.pop_front();
+    }
+    share.found = found / tokens;
+    return share;
+}
+
+// A hot prefix that lies at a cache node is worth the time of a load, to the worker that has it, too: the
+// work spreads, and nearly nothing is computed twice.
+TEST_F(RegistryTest, AHotPrefixAtANodePinsNobody) {
+    const WorkerIndex store = *registry.add_store();
+    const WorkerIndex holder = add();
+    for (int i = 0; i < 3; ++i) add();
+    const auto hot = chain(1, 64);
+    registry.index().stored(holder, hot);
+    registry.index().stored(store, hot);
+    const HotShare share = ask_for_hot(registry, hot, now);
+    ASSERT_EQ(share.requests.size(), 4U);
+    for (const auto& [worker, count] : share.requests) EXPECT_LE(count, 260U) << worker;
+    EXPECT_GE(share.found, 0.9);
 }
 
 }  // namespace
