@@ -88,13 +88,13 @@ def settle(url):
 def measure(tokens, number, folder):
     node_flags = ["kvnode", "--port", "0", "--http-port", "0", "--dram", "1GiB", "--ssd",
                   f"{folder}:8GiB"]
-    pool = str(tokens + tokens // 4)
+    pool = tokens + tokens // 4
 
     def engine(node):
-        return Process("engine", "--pool-tokens", pool, "--kv-dram", "1GiB", "--kv-force", "load",
+        return Process("engine", "--pool-tokens", str(pool), "--kv-dram", "1GiB", "--kv-force", "load",
                        "--kv-store", node.ready["url"])
 
-    ids, other = prompt(number, tokens), prompt(number + 1000, tokens)
+    ids, other = prompt(number, tokens), prompt(number + 1000, pool - 128)
     times, rid = {}, [number * 100]
 
     def ask(name, worker, wanted):
