@@ -30,6 +30,10 @@ public:
     /// True if it was one of the cache's paths.
     bool answer(net::HttpExchange& exchange) {
         const net::HttpRequest& request = exchange.request();
+        if (!request.path.starts_with("/kv/")) {  // It tells no events.
+            exchange.respond(net::HttpResponse::json(404, "{}"));
+            return true;
+        }
         asked.push_back(request.path + " " + request.body);
         if (request.path == "/kv/status") {
             exchange.respond(net::HttpResponse::json(200, to_json(status)));
