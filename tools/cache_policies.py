@@ -28,8 +28,8 @@ policy that makes holes makes work.
 |---|---|
 | `lru` | the longest unused |
 | `s3fifo` | what was not asked for again while it was new (S3-FIFO) |
-| `worth` | what saves the least recomputing a byte, times its uses, aged by what had to go before (greedy dual size frequency): what Sluice's tiers do |
-| `attention` | the same, with the cost of attention to everything before a block counted in |
+| `worth` | the fewest uses for its bytes, aged by what had to go before (greedy dual size frequency, every block at the same cost): what Sluice's tiers do |
+| `attention` | the same, a block at the cost of computing it again, attention to everything before it included |
 
 All of them give up ends of chains alone: a block never goes before those that follow it.
 

@@ -5,6 +5,7 @@
 #   SLUICE_OVERLOAD_SECONDS  how long four times the load is sent (60)
 #   SLUICE_SSD_KILLS         ends of a process that writes to an SSD tier (200)
 #   SLUICE_SSD_PUTS          values put into an SSD tier of bounded size (10000000)
+#   SLUICE_KV_CHURN          blocks that come and go in the tier in memory (10000000)
 #   VLLM_PYTHON              a python that has vLLM, see tests/soak/vllm_server.mjs
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,4 +24,6 @@ soak tests/soak/vllm_test.mjs
 
 tools/build.sh release kv_test
 SLUICE_SSD_KILLS=${SLUICE_SSD_KILLS:-200} SLUICE_SSD_PUTS=${SLUICE_SSD_PUTS:-10000000} \
-    build/tests/kv_test --gtest_filter='SsdCrashTest.*:SsdBoundsTest.MemoryIsFlat*'
+    SLUICE_KV_CHURN=${SLUICE_KV_CHURN:-10000000} \
+    build/tests/kv_test \
+    --gtest_filter='SsdCrashTest.*:SsdBoundsTest.MemoryIsFlat*:DramTierTest.MemoryStaysFlat*'
