@@ -85,7 +85,7 @@ constexpr auto kTable = std::to_array<Limit>({
     {"kv.epochs", kKvEpochsKept, "count", "older owners are not asked any more"},
     {"kv.pins", kKvPins, "count", "pin refused"},
     {"kv.pin_time", kKvPinSeconds, "s", "pin refused; a pin is a lease"},
-    {"kv.publish_queue", kKvPublishQueue, "blocks", "not published: computed again when asked for"},
+    {"kv.publish_queue", kPortBlockKeys, "blocks", "not published: computed again when asked for"},
     {"kvnode.clients", kKvNodeClients, "count", "connection closed with an error"},
     {"kvnode.pipeline", kKvNodePipeline, "commands", "reading pauses until answers are out"},
     {"kvnode.input", kKvNodeInputBytes, "bytes", "beyond a value's own: connection closed"},

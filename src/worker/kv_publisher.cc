@@ -14,6 +14,8 @@ using std::chrono::steady_clock;
 constexpr std::size_t kBatch = 32;
 /// A tier that has yet to take more than this misses out.
 constexpr std::size_t kTierBytes = 64 * 1024 * 1024;
+/// Blocks that wait; a prompt of the longest kind has fewer.
+constexpr std::size_t kWaiting = limits::kPortBlockKeys;
 
 }  // namespace
 
@@ -42,7 +44,7 @@ void KvPublisher::publish(const Origin& origin, const kvnode::ChainPtr& chain,
         return true;
     });
     if (blocks.empty()) return;
-    if (waiting_ + blocks.size() > limits::kKvPublishQueue) return host_.on_dropped(blocks.size());
+    if (waiting_ + blocks.size() > kWaiting) return host_.on_dropped(blocks.size());
     waiting_ += blocks.size();
     jobs_.push_back({.origin = origin, .chain = chain, .blocks = std::move(blocks)});
     if (!busy_) begin_job();
