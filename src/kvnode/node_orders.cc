@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kvnode/dram_status.h"
 #include "kvnode/node_answers.h"
 #include "port/kv_orders.h"
 #include "port/kv_status.h"
@@ -16,29 +17,6 @@ net::HttpResponse wrong(const Error& error) {
 
 void respond(net::HttpExchange& exchange, const port::KvOrderResult& result) {
     exchange.respond(net::HttpResponse::json(200, port::to_json(result)));
-}
-
-port::KvTierStatus dram_status(const kv::DramStats& stats) {
-    port::KvTierStatus status{.tier = "dram",
-                              .bytes = stats.bytes,
-                              .limit_bytes = stats.limit,
-                              .entries = stats.entries,
-                              .hits = stats.hits,
-                              .misses = stats.misses,
-                              .corrupt = stats.corrupt};
-    for (std::size_t i = 0; i < kv::kRemovals; ++i)
-        status.evictions[std::string(kv::to_string(static_cast<kv::Removal>(i)))] =
-            stats.removed[i];
-    status.counters = {{"stored", stats.stored},
-                       {"differs", stats.differs},
-                       {"refused", stats.refused},
-                       {"pinned_bytes", stats.pinned_bytes}};
-    for (const kv::DramStats::Tenant& tenant : stats.tenants) {
-        if (status.holdings.size() == port::kKvStatusRows) break;
-        status.holdings.push_back(
-            {.tenant = tenant.name, .bytes = tenant.bytes, .entries = tenant.entries});
-    }
-    return status;
 }
 
 port::KvTierStatus ssd_status(const kv::SsdStats& stats) {

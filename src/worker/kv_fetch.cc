@@ -303,8 +303,6 @@ void KvFetch::ask_peer(const Hop& hop, std::chrono::nanoseconds time) {
                    std::string_view raw) { self.on_value(index, kPeer, value, raw.size()); }),
             .on_corrupt =
                 with_self([](KvFetch& self, const Error& error) { self.on_corrupt(error); }),
-            .on_bytes =
-                with_self([](KvFetch& self, std::size_t bytes) { self.received_bytes_ += bytes; }),
             .on_end = with_self([](KvFetch& self, const std::string& why) { self.end_hop(why); })});
 }
 
@@ -316,7 +314,6 @@ void KvFetch::ask_store(Hop& hop, Clock::time_point until) {
     }
     auto on_block = with_self(
         [source = hop.source](KvFetch& self, std::size_t index, const kv::SharedBytes& value) {
-            self.received_bytes_ += value.bytes.size();
             const auto block = kv::open_checked_block(value.bytes);
             const auto asked = std::ranges::find(self.asked_, &self.wanted_[index]);
             if (!block || asked == self.asked_.end()) return;

@@ -75,9 +75,6 @@ public:
     /// Gives everything back, here and at the sources. Nothing is called any more.
     void cancel();
 
-    /// Grows while blocks come in.
-    [[nodiscard]] std::size_t received_bytes() const { return received_bytes_; }
-
 private:
     using Clock = std::chrono::steady_clock;
 
@@ -151,7 +148,6 @@ private:
     std::unique_ptr<kvnode::Load> store_load_;
     Clock::time_point hop_began_;
     std::size_t hop_bytes_ = 0;
-    std::size_t received_bytes_ = 0;
     std::size_t corrupt_ = 0;
     bool over_ = false;
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kv/block_value.h"
+#include "kvnode/dram_status.h"
 #include "port/kv_orders.h"
 #include "port/kv_status.h"
 #include "worker/answers.h"
@@ -32,27 +33,6 @@ port::KvTierStatus pool_status(const Service& service) {
     return pool;
 }
 
-port::KvTierStatus dram_status(const kv::DramTier& tier) {
-    const kv::DramStats stats = tier.stats();
-    port::KvTierStatus status{.tier = "dram",
-                              .bytes = stats.bytes,
-                              .limit_bytes = stats.limit,
-                              .entries = stats.entries,
-                              .hits = stats.hits,
-                              .misses = stats.misses,
-                              .corrupt = stats.corrupt};
-    for (std::size_t i = 0; i < kv::kRemovals; ++i)
-        status.evictions[std::string(kv::to_string(static_cast<kv::Removal>(i)))] =
-            stats.removed[i];
-    status.counters = {{"differs", stats.differs}, {"refused", stats.refused}};
-    for (const kv::DramStats::Tenant& tenant : stats.tenants) {
-        if (status.holdings.size() == port::kKvStatusRows) break;
-        status.holdings.push_back(
-            {.tenant = tenant.name, .bytes = tenant.bytes, .entries = tenant.entries});
-    }
-    return status;
-}
-
 port::KvStoreStatus store_status(const kvnode::StoreStats& stats) {
     return {.url = stats.where,
             .kind = stats.where.starts_with("dir:") ? "directory" : "",
@@ -76,8 +56,9 @@ net::HttpResponse handle_kv_status(Service& service, const net::HttpRequest& /*r
     port::KvStatus status{.epoch = service.kv.cache.nodes_epoch()};
     status.tiers.push_back(pool_status(service));
     if (const kv::DramTier* const dram = service.kv.cache.dram()) {
-        status.tiers.push_back(dram_status(*dram));
-        status.pinned = dram->stats().pinned;
+        const kv::DramStats stats = dram->stats();
+        status.tiers.push_back(kvnode::dram_status(stats));
+        status.pinned = stats.pinned;
     }
     for (const auto& tier : service.kv.cache.tiers().all) {
         if (tier->name == "dram") continue;
@@ -126,6 +107,7 @@ net::HttpResponse handle_kv_nodes(Service& service, const net::HttpRequest& requ
         return error_answer(old ? 409 : 400, port::kInvalidRequest, set.error().message(),
                             set.error().place());
     }
+    service.publisher.forget_known();
     return net::HttpResponse::json(200, "{}");
 }
 

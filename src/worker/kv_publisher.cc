@@ -32,6 +32,10 @@ std::function<void()> KvPublisher::if_alive(Work work) {
     };
 }
 
+void KvPublisher::forget_known() {
+    for (KvKnown& known : known_) known.clear();
+}
+
 void KvPublisher::publish(const Origin& origin, const kvnode::ChainPtr& chain,
                           std::vector<Block> blocks) {
     if (chain->retention == Retention::kNone || host_.tiers.empty()) return;

@@ -48,7 +48,9 @@ public:
     /// only touched there.
     void publish(const Origin& origin, const kvnode::ChainPtr& chain, std::vector<Block> blocks);
 
-    [[nodiscard]] std::size_t waiting_blocks() const { return waiting_; }
+    /// Blocks may lie elsewhere from now on: what is found next is left there again where it is missing.
+    void forget_known();
+
     [[nodiscard]] bool idle() const { return !busy_ && jobs_.empty() && in_flight_ == 0; }
 
 private:

@@ -43,7 +43,6 @@ Result<std::size_t> KvPull::whole_bytes() const {
 void KvPull::on_data(std::string_view data) {
     if (status_ != 200) return;
     const std::shared_ptr<bool> alive = alive_;
-    callbacks_.on_bytes(data.size());
     while (!data.empty()) {
         const auto whole = whole_bytes();
         if (!whole) return end(whole.error().message());

@@ -29,7 +29,6 @@ public:
         std::function<void(std::size_t index, const kv::BlockValue& value, std::string_view raw)>
             on_value;
         std::function<void(const Error& error)> on_corrupt;
-        std::function<void(std::size_t bytes)> on_bytes;
         /// Once, at the end; `why` is empty if the answer was whole.
         std::function<void(std::string why)> on_end;
     };

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "kv/block_name.h"
+#include "port/kv_orders.h"
 #include "tests/kv/folder.h"
 #include "tests/kvnode/redis_process.h"
 #include "tests/worker/support.h"
@@ -303,7 +304,8 @@ TEST(FaultyDirectoryTest, WhateverTheDiskDoesNobodyWaitsAndNothingIsWrong) {
     const Sources all{{"directory", 6 * kBlock}};
     EXPECT_EQ(sources(setup), Sources{});
     EXPECT_EQ(sources(setup), all);
-    for (const std::string_view fault : {"disk_flip", "disk_short", "disk_error", "disk_slow=300ms"}) {
+    for (const std::string_view fault :
+         {"disk_flip", "disk_short", "disk_error", "disk_slow=300ms"}) {
         SCOPED_TRACE(fault);
         TestWorker::Setup faulty = setup;
         faulty.kv.faults = *parse_fault_points(fault);
@@ -332,6 +334,35 @@ TEST(LostNodeTest, ANodeThatDiesCostsNoRequest) {
         EXPECT_EQ(reader.rest().tokens(), engine_tokens(asked)) << i;
     }
     EXPECT_TRUE(worker.wait_until_idle());
+}
+
+// What is in the pool was left at the old node a moment ago; the new one has nothing yet.
+TEST(OtherNodesTest, AHitIsLeftAtTheNodesThatThereAreNow) {
+    if (kvnode::testing::redis_server_program().empty()) GTEST_SKIP() << "no redis-server here";
+    const RedisProcess before;
+    const RedisProcess now;
+    TestWorker::Setup setup;
+    setup.kv.stores = {"redis://" + before.place()};
+    setup.kv.find_time = setup.kv.load_time = kPatience;
+    TestWorker worker(setup);
+    const auto ask = [&worker](std::uint32_t id) {
+        port::GenerateRequest asked = request(1, 6 * kBlock + 1, 2);
+        asked.rid = rid(id);
+        FrameReader reader(worker.port(), asked);
+        static_cast<void>(reader.rest());
+        EXPECT_TRUE(worker.wait_until_published());
+    };
+    ask(1);
+    EXPECT_EQ(before.ask("DBSIZE"), ":6");
+    TestClient client;
+    EXPECT_EQ(client
+                  .fetch(post(worker.url("/kv/nodes"),
+                              port::to_json(port::KvNodesOrder{
+                                  .epoch = 1, .nodes = {"redis://" + now.place()}})))
+                  .status,
+              200);
+    ask(2);
+    EXPECT_EQ(now.ask("DBSIZE"), ":6");
 }
 
 }  // namespace
