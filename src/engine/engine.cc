@@ -9,6 +9,7 @@
 
 #include "base/assert.h"
 #include "base/log.h"
+#include "engine/block_root.h"
 #include "tensor/float_environment.h"
 #include "tensor/self_test.h"
 
@@ -125,22 +126,10 @@ void Engine::choose_threads() {
                   .count());
 }
 
-std::string Engine::layout_of(const EngineOptions& options) {
-    const std::string layout = "layer-major rows";
-    return options.kv_build.empty() ? layout : layout + ", build " + options.kv_build;
-}
-
 Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool)
     : model_(std::move(model)),
       options_(std::move(options)),
-      key_root_{.fingerprint = model_->fingerprint(),
-                .numerics_id = model_->numerics_id(),
-                .component = "mla",
-                .shard = 0,
-                .layout = layout_of(options_),
-                .dtype = "f32",
-                .block_tokens = kBlockTokens,
-                .salt = {}},
+      key_root_(block_root(*model_, kBlockTokens, options_.kv_build)),
       team_(most_threads(options_)),
       threads_(ThreadChoice::fixed(team_.size())),
       pool_(std::move(pool)),

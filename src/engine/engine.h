@@ -144,7 +144,6 @@ private:
     };
 
     Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool pool);
-    [[nodiscard]] static std::string layout_of(const EngineOptions& options);
     void choose_threads();
     [[nodiscard]] Result<void> room_under_lock() const;
     void add_command(Command command);
