@@ -109,7 +109,10 @@ Result<worker::KvOptions> kv_options(const KvFlags& flags, const KvConfig& confi
     options.replicas = flags.replicas.value_or(static_cast<std::size_t>(*config.replicas));
     options.compatible_builds = flags.reuse.value_or(*config.reuse) == "compatible";
     const std::string force = flags.force.value_or(*config.force);
-    if (force == "load") options.forced = kv::ForcedChoice::kLoad;
+    if (force == "load") {
+        options.forced = kv::ForcedChoice::kLoad;
+        options.find_time = options.load_time;  // A busy machine finds what is there, too.
+    }
     if (force == "recompute") options.forced = kv::ForcedChoice::kRecompute;
     return options;
 }
