@@ -36,6 +36,9 @@ public:
 
     [[nodiscard]] std::chrono::nanoseconds predict(const StepWork& work) const;
 
+    /// The position at which a row's attention is predicted to cost as much as the rest of it.
+    [[nodiscard]] double attention_tokens() const { return unit_cost_[1] / unit_cost_[2]; }
+
     /// The most rows, at most `most`, that can join `work` as the next of a sequence whose first
     /// `first` tokens are computed, so that the step is predicted to take no longer than `time`.
     [[nodiscard]] std::size_t rows_within(std::chrono::nanoseconds time, const StepWork& work,

@@ -7,7 +7,9 @@ namespace sluice::gateway {
 namespace {
 
 routing::Costs costs_of(const port::ServerInfo& info) {
-    routing::Costs costs{.kv_tokens = info.pool_tokens, .block_tokens = info.block_tokens};
+    routing::Costs costs{.attention_tokens = static_cast<double>(info.attention_tokens),
+                         .kv_tokens = info.pool_tokens,
+                         .block_tokens = info.block_tokens};
     for (const port::KvComponent& each : info.kv_components) {
         costs.replay = std::max(costs.replay, each.replay);
         costs.min_hit = std::max(costs.min_hit, each.min_hit);

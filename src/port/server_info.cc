@@ -97,6 +97,7 @@ std::string to_json(const ServerInfo& info) {
     writer.field("block_tokens", info.block_tokens);
     writer.field("context_length", info.context_length);
     writer.field("pool_tokens", info.pool_tokens);
+    writer.field("attention_tokens", info.attention_tokens);
     writer.field("max_running", info.max_running);
     writer.field("max_waiting", info.max_waiting);
     writer.field("vocabulary", info.vocabulary);
@@ -120,6 +121,7 @@ Result<ServerInfo> parse_server_info(std::string_view json) {
     fields.read("block_tokens", info.block_tokens, 1, kAny32);
     fields.read("context_length", info.context_length, 0, kAny64);
     fields.read("pool_tokens", info.pool_tokens, 0, kAny64);
+    fields.read("attention_tokens", info.attention_tokens, 0, kAny64);
     fields.read("max_running", info.max_running, 0, kAny32);
     fields.read("max_waiting", info.max_waiting, 0, kAny32);
     fields.read("vocabulary", info.vocabulary, 0, kAny32);

@@ -37,6 +37,9 @@ struct ServerInfo {
     std::uint32_t block_tokens = 64;
     std::uint64_t context_length = 0;  ///< Prompt and output together, in tokens.
     std::uint64_t pool_tokens = 0;
+    /// The position at which computing a prompt token's attention costs as much as the rest of it; 0:
+    /// unknown.
+    std::uint64_t attention_tokens = 0;
     std::uint32_t max_running = 0;
     std::uint32_t max_waiting = 0;
     std::uint32_t vocabulary = 0;

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/step_forecast.h"
+
 namespace sluice::worker {
 namespace {
 
@@ -153,6 +155,9 @@ port::ServerInfo describe(const engine::Engine& engine, port::ServerInfo about, 
     about.context_length = engine.context_tokens();
     // What one request, or the tokens of one rank's requests, can have.
     about.pool_tokens = stats.blocks * engine::Engine::kBlockTokens;
+    // By the size of the model, so that workers of one model say the same.
+    about.attention_tokens =
+        static_cast<std::uint64_t>(engine::StepForecast(model.parameters()).attention_tokens());
     about.max_running = static_cast<std::uint32_t>(options.running_max);
     about.max_waiting = static_cast<std::uint32_t>(options.waiting_max);
     about.vocabulary = model.parameters().vocabulary;

@@ -44,6 +44,18 @@ double error_of(const StepForecast& cost, const Machine& machine, const StepWork
            1.0;
 }
 
+TEST(StepForecastTest, AtSomePositionAttentionCostsAsMuchAsTheRestOfARow) {
+    const StepForecast cost = krill_cost();
+    const double none = static_cast<double>(cost.predict({}).count());
+    const double row = static_cast<double>(cost.predict({.rows = 1}).count()) - none;
+    const auto at = static_cast<std::size_t>(cost.attention_tokens());
+    const double attention = static_cast<double>(cost.predict({.attended = at}).count()) - none;
+    EXPECT_NEAR(attention / row, 1.0, 0.01);
+    // Measured, it is some 500 (`sluice bench --fit`).
+    EXPECT_GT(at, 250U);
+    EXPECT_LT(at, 1'000U);
+}
+
 TEST(StepForecastTest, FollowsTheMachineAndItsChanges) {
     std::mt19937 random(1);
     StepForecast cost = krill_cost();

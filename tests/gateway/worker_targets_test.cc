@@ -71,5 +71,18 @@ TEST_F(WorkerTargetsTest, EachRankHasItsOwnLoad) {
     EXPECT_EQ(targets.requests(), 1U);
 }
 
+TEST_F(WorkerTargetsTest, ALongPromptIsAsMuchWorkAsItsAttentionMakesIt) {
+    ASSERT_TRUE(targets.resize(1));
+    targets.set_ready(true, kNow);
+    const auto work_of = [&](std::uint64_t tokens) {
+        return registry.pick({.tokens = tokens}, {}, kNow)->work;
+    };
+    // Of a worker that doesn't say, each token is as much as the next.
+    ASSERT_TRUE(targets.describe({}, "stable-0", kNow));
+    EXPECT_EQ(work_of(16'000), 16'000.0);
+    ASSERT_TRUE(targets.describe({.attention_tokens = 1'000}, "stable-0", kNow));
+    EXPECT_EQ(work_of(16'000), 16'000.0 + 8 * 16'000.0);
+}
+
 }  // namespace
 }  // namespace sluice::gateway

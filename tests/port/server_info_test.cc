@@ -19,6 +19,7 @@ ServerInfo example() {
                            .shard = 3}};
     info.context_length = ~std::uint64_t{0};
     info.pool_tokens = 131'072;
+    info.attention_tokens = 921;
     info.max_running = 64;
     info.max_waiting = 8192;
     info.vocabulary = 4096;

@@ -129,6 +129,7 @@ TEST_F(WorkerServerTest, ServerInfoSaysWhatTheEngineIs) {
     EXPECT_EQ(info->version, "v");
     EXPECT_EQ(info->context_length, 4096U);
     EXPECT_EQ(info->pool_tokens, 4096U);
+    EXPECT_GT(info->attention_tokens, 0U);
     EXPECT_EQ(info->block_tokens, 64U);
     EXPECT_EQ(info->vocabulary, 64U);
     EXPECT_EQ(info->max_running, 1U);
