@@ -52,7 +52,7 @@ void BlockTable::put(Number number) {
 }
 
 void BlockTable::grow() {
-    std::vector<Slot> old(slots_.size() * 2);
+    decltype(slots_) old(slots_.size() * 2);
     old.swap(slots_);
     --shift_;
     for (const Slot& slot : old)

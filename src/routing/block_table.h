@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/huge_allocator.h"
 #include "routing/demand.h"
 
 namespace sluice::routing {
@@ -76,10 +77,11 @@ private:
 
     std::size_t blocks_max_;
     std::size_t size_ = 0;
-    std::vector<Block> blocks_;
+    std::vector<Block, HugeAllocator<Block>> blocks_;
     std::vector<Number> free_;
-    std::vector<Slot> slots_;  ///< A power of two, at most half of them taken; probed in a row.
-    int shift_ = 0;            ///< 64 less the bits of a slot's index.
+    /// A power of two, at most half of them taken; probed in a row.
+    std::vector<Slot, HugeAllocator<Slot>> slots_;
+    int shift_ = 0;  ///< 64 less the bits of a slot's index.
     Number oldest_ = kNone;
     Number newest_ = kNone;
 };

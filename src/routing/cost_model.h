@@ -2,6 +2,7 @@
 
 // What a prompt costs an engine, before anybody has measured this prompt.
 
+#include <algorithm>
 #include <cstdint>
 
 namespace sluice::routing {
@@ -24,11 +25,23 @@ struct Costs {
 
 /// Tokens of a prompt of `tokens` that a worker with `matched` of them cached has to compute: the
 /// last one is always computed, it is what the next token comes from.
-[[nodiscard]] std::uint64_t tokens_to_compute(const Costs& costs, std::uint64_t matched,
-                                              std::uint64_t tokens);
+[[nodiscard]] inline std::uint64_t tokens_to_compute(const Costs& costs, std::uint64_t matched,
+                                                     std::uint64_t tokens) {
+    if (matched < costs.min_hit) matched = 0;
+    const std::uint64_t miss = tokens - std::min(matched, tokens);
+    const std::uint64_t least = std::max<std::uint64_t>(1, matched > 0 ? costs.replay : 0);
+    return std::min(tokens, std::max(miss, least));
+}
 
 /// Computing the last `computed` of `tokens`, in tokens at the start of a prompt: a token at
 /// position p attends to p others and so costs 1 + p / attention_tokens.
-[[nodiscard]] double prefill_work(const Costs& costs, std::uint64_t computed, std::uint64_t tokens);
+[[nodiscard]] inline double prefill_work(const Costs& costs, std::uint64_t computed,
+                                         std::uint64_t tokens) {
+    const auto to = static_cast<double>(tokens);
+    const auto count = static_cast<double>(computed);
+    if (costs.attention_tokens <= 0.0) return count;
+    const double from = to - count;
+    return count + count * (from + to) / (2.0 * costs.attention_tokens);
+}
 
 }  // namespace sluice::routing

@@ -6,20 +6,12 @@
 namespace sluice::routing {
 namespace {
 
-constexpr std::array<std::uint64_t, LengthTiers::kTiers - 1> kLongest{16 * 1024, 64 * 1024,
-                                                                      256 * 1024};
 /// In which the work of the past fades to a third.
 constexpr double kMemorySeconds = 30.0;
 /// A tier with less work than this has none.
 constexpr double kLeastWork = 64.0;
 
 }  // namespace
-
-int LengthTiers::tier_of(std::uint64_t tokens) {
-    return static_cast<int>(std::ranges::lower_bound(kLongest, tokens) - kLongest.begin());
-}
-
-std::uint64_t LengthTiers::longest_below(int tier) { return tier == 0 ? 0 : kLongest[tier - 1]; }
 
 double LengthTiers::faded(Time now) const {
     return std::exp(-std::max(0.0, seconds(now - at_)) / kMemorySeconds);

@@ -10,6 +10,7 @@
 //
 // Not thread-safe.
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -22,10 +23,14 @@ public:
     static constexpr int kTiers = 4;
 
     /// <= 16 K tokens, to 64 K, to 256 K, more; K is 1,024.
-    [[nodiscard]] static int tier_of(std::uint64_t tokens);
+    [[nodiscard]] static int tier_of(std::uint64_t tokens) {
+        return static_cast<int>(std::ranges::lower_bound(kLongest, tokens) - kLongest.begin());
+    }
 
     /// The most tokens that a request of the tier below has; 0 for the first.
-    [[nodiscard]] static std::uint64_t longest_below(int tier);
+    [[nodiscard]] static std::uint64_t longest_below(int tier) {
+        return tier == 0 ? 0 : kLongest[tier - 1];
+    }
 
     /// A request with so many tokens and so much work left was given to a worker.
     void on_pick(std::uint64_t tokens, double work, Time now);
@@ -36,6 +41,9 @@ public:
                                                                      Time now) const;
 
 private:
+    static constexpr std::array<std::uint64_t, kTiers - 1> kLongest{16 * 1024, 64 * 1024,
+                                                                    256 * 1024};
+
     [[nodiscard]] double faded(Time now) const;
 
     std::array<double, kTiers> work_{};  ///< Of each tier, fading; as of `at_`.

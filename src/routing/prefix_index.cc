@@ -28,7 +28,7 @@ constexpr Time::duration kGuessTime = std::chrono::seconds(120);
 /// Different lengths that `match` tells apart.
 constexpr int kLengthsMax = 32;
 /// Blocks of a chain that are looked up together.
-constexpr std::size_t kProbes = 8;
+constexpr std::size_t kProbes = 16;
 /// Blocks that are brought nearer ahead of the one at work.
 constexpr std::size_t kAhead = 8;
 
@@ -261,9 +261,17 @@ void PrefixIndex::holders(const Block& block, std::vector<std::uint64_t>& seats)
 bool PrefixIndex::all_hold(BlockHash hash) const {
     const Number number = table_.find(hash);
     if (number == BlockTable::kNone) return false;
-    holders(table_.at(number), others_);
+    const Block& block = table_.at(number);
+    if (block.count < live_count_) return false;
+    if (block.set == BlockTable::kNone) {
+        const auto few = std::span(block.few).first(block.count);
+        return std::ranges::count_if(few, [&](std::uint16_t each) {
+                   return has(live_, each & kSeatMask);
+               }) == live_count_;
+    }
+    const auto members = sets_.members(block.set);
     for (std::size_t word = 0; word < live_.size(); ++word)
-        if ((live_[word] & ~others_[word]) != 0) return false;
+        if ((live_[word] & ~members[word]) != 0) return false;
     return true;
 }
 
@@ -295,15 +303,22 @@ std::uint32_t PrefixIndex::held_by_any(std::span<const BlockHash> chain,
     return held;
 }
 
-void PrefixIndex::narrow(BlockHash hash, std::uint32_t length, Matches& out) const {
+void PrefixIndex::count_live() const {
+    live_count_ = 0;
+    for (const std::uint64_t word : live_)
+        live_count_ += static_cast<std::uint32_t>(std::popcount(word));
+}
+
+/// Leaves those that hold this block, too.
+void PrefixIndex::narrow(BlockHash hash) const {
     const Number number = table_.find(hash);
     if (number == BlockTable::kNone) {
-        others_.assign(live_.size(), 0);
+        std::ranges::fill(live_, 0);
     } else {
         holders(table_.at(number), others_);
+        for (std::size_t word = 0; word < live_.size(); ++word) live_[word] &= others_[word];
     }
-    out.add(length, live_);
-    for (std::size_t word = 0; word < live_.size(); ++word) live_[word] &= others_[word];
+    count_live();
 }
 
 void PrefixIndex::match(std::span<const BlockHash> chain, Matches& out) const {
@@ -312,18 +327,23 @@ void PrefixIndex::match(std::span<const BlockHash> chain, Matches& out) const {
     out.seats_.clear();
     out.words_ = sets_.words();
     if (chain.empty()) return;
+    table_.prefetch(chain.front());
+    table_.prefetch(chain.back());
+    table_.prefetch_block(chain.back());
     const Number first = table_.find(chain.front());
     if (first == BlockTable::kNone) return;
     holders(table_.at(first), live_);
     for (std::size_t word = 0; word < live_.size() && word < dirty_.size(); ++word)
         live_[word] &= ~dirty_[word];
+    count_live();
     const auto length = static_cast<std::uint32_t>(chain.size());
     std::uint32_t depth = 1;
     for (int lengths = 0; lengths < kLengthsMax && depth < length; ++lengths) {
         depth = first_lacking(chain, depth);
         if (depth == length) break;
-        narrow(chain[depth], depth, out);
-        if (std::ranges::all_of(live_, [](std::uint64_t word) { return word == 0; })) return;
+        out.add(depth, live_);
+        narrow(chain[depth]);
+        if (live_count_ == 0) return;
         ++depth;
     }
     out.add(depth, live_);
@@ -331,33 +351,25 @@ void PrefixIndex::match(std::span<const BlockHash> chain, Matches& out) const {
 
 std::uint32_t PrefixIndex::first_lacking(std::span<const BlockHash> chain,
                                          std::uint32_t depth) const {
-    // All hold what is before `from`; somebody lacks `to`, or it is the end. Sought in leaps that grow,
-    // then in parts of the last one. Most of the time goes into waiting for memory, so what is looked
-    // at next is brought nearer together.
-    std::uint32_t from = depth;
     auto to = static_cast<std::uint32_t>(chain.size());
-    bool leaping = true;
-    std::uint32_t leap = 1;
+    // Many have all of it or nothing, and its end is near since the last look.
+    if (all_hold(chain.back())) return to;
+    // All hold what is before `from`; somebody lacks `to`, or it is the end. Most of the time goes into
+    // waiting for memory, so what is looked at next is brought nearer together.
+    std::uint32_t from = depth;
+    --to;
     while (from < to) {
         std::array<std::uint32_t, kProbes> probes{};
         std::size_t count = 0;
-        if (!leaping) leap = std::max<std::uint32_t>(1, (to - from) / (kProbes + 1));
-        for (std::uint32_t next = from; count < kProbes && next + leap <= to; ++count) {
-            probes[count] = next + leap - 1;
-            next += leap;
-            if (leaping) leap *= 2;
-        }
-        if (count == 0) {
-            leaping = false;
-            continue;
-        }
+        const std::uint32_t leap = std::max<std::uint32_t>(1, (to - from) / (kProbes + 1));
+        for (std::uint32_t next = from; count < kProbes && next + leap <= to; next += leap)
+            probes[count++] = next + leap - 1;
         const auto looked_at = std::span(probes).first(count);
         for (const std::uint32_t probe : looked_at) table_.prefetch(chain[probe]);
         for (const std::uint32_t probe : looked_at) table_.prefetch_block(chain[probe]);
         for (const std::uint32_t probe : looked_at) {
             if (!all_hold(chain[probe])) {
                 to = probe;
-                leaping = false;
                 break;
             }
             from = probe + 1;

@@ -113,10 +113,11 @@ private:
 
     void holders(const Block& block, std::vector<std::uint64_t>& seats) const;
     [[nodiscard]] bool all_hold(BlockHash hash) const;
+    void count_live() const;
     [[nodiscard]] bool any_holds(BlockHash hash) const;
     [[nodiscard]] std::uint32_t first_lacking(std::span<const BlockHash> chain,
                                               std::uint32_t depth) const;
-    void narrow(BlockHash hash, std::uint32_t length, Matches& out) const;
+    void narrow(BlockHash hash) const;
 
     BlockTable table_;
     SeatSets sets_;
@@ -131,7 +132,8 @@ private:
     std::size_t guesses_max_;
 
     // Scratch of `match`.
-    mutable std::vector<std::uint64_t> live_;
+    mutable std::vector<std::uint64_t> live_;  ///< Who holds all that was looked at.
+    mutable std::uint32_t live_count_ = 0;
     mutable std::vector<std::uint64_t> others_;
 };
 

@@ -16,11 +16,6 @@ constexpr Time::duration kIdentityMemory = std::chrono::seconds(60);
 constexpr Time::duration kYoung = std::chrono::seconds(10);
 /// Of what was known, this much is left of a worker's speed after another prompt.
 constexpr double kSpeedMemory = 0.9;
-/// Work from which on a worker's own speed is known at all,
-constexpr double kSpeedLeastWork = 1'000.0;
-/// and the factor within which it is its pool's: equals are to be equal.
-constexpr double kSameSpeed = 1.5;
-constexpr double kSlowest = 1'000.0;
 /// The share of the last report in what is usual in a pool.
 constexpr double kUsualGain = 0.1;
 
@@ -121,11 +116,6 @@ void Registry::set_ready(WorkerIndex index, bool ready, Time now) {
     }
 }
 
-bool Registry::takes_requests(WorkerIndex index, Time now) const {
-    const Worker& worker = workers_[index];
-    return worker.ready && !worker.draining && worker.health.takes_requests(now);
-}
-
 void Registry::set_failure_group(WorkerIndex worker, const std::string& group) {
     workers_[worker].group = name_hash(group);
     workers_[worker].options.failure_group = group;
@@ -209,18 +199,6 @@ void Registry::on_first_token(WorkerIndex index, double work, double seconds) {
     const double should_take = work / worker.options.costs.prefill_tokens_per_second;
     worker.slowness.learn(seconds, should_take, work);
     pool(worker.options.pool).slowness.learn(seconds, should_take, work);
-}
-
-double Registry::seconds_per_work(WorkerIndex index) const {
-    const Worker& worker = workers_[index];
-    const double usual = pools_[worker.options.pool].slowness.ratio();
-    double ratio = usual;
-    if (worker.slowness.work >= kSpeedLeastWork) {
-        const double own = worker.slowness.ratio();
-        if (own > usual * kSameSpeed || own < usual / kSameSpeed) ratio = own;
-    }
-    return std::clamp(ratio, 1.0 / kSlowest, kSlowest) /
-           worker.options.costs.prefill_tokens_per_second;
 }
 
 void Registry::expect(WorkerIndex worker, std::span<const BlockHash> blocks, Time now) {

@@ -62,7 +62,10 @@ public:
     [[nodiscard]] bool ready(WorkerIndex worker) const { return workers_[worker].ready; }
     [[nodiscard]] bool draining(WorkerIndex worker) const { return workers_[worker].draining; }
     /// Whether it would be given a request: ready, not draining, breaker not open.
-    [[nodiscard]] bool takes_requests(WorkerIndex worker, Time now) const;
+    [[nodiscard]] bool takes_requests(WorkerIndex worker, Time now) const {
+        const Worker& asked = workers_[worker];
+        return asked.ready && !asked.draining && asked.health.takes_requests(now);
+    }
 
     void set_failure_group(WorkerIndex worker, const std::string& group);
     /// All that fail with it, itself among them.

@@ -17,6 +17,12 @@ constexpr std::size_t kLookAtAll = 128;
 constexpr std::size_t kDrawn = 32;
 constexpr std::size_t kHolders = 8;
 
+/// Work from which on a worker's own speed is known at all,
+constexpr double kSpeedLeastWork = 1'000.0;
+/// and the factor within which it is its pool's: equals are to be equal.
+constexpr double kSameSpeed = 1.5;
+constexpr double kSlowest = 1'000.0;
+
 /// Which kinds of workers run a phase: its own, then who stands in.
 constexpr std::array<std::array<LegPhase, kLegPhases>, kLegPhases> kKinds{{
     {LegPhase::kFull, LegPhase::kDecode, LegPhase::kPrefill, LegPhase::kEncode},
@@ -30,7 +36,7 @@ struct Best {
     double turn = 0.0;
     std::uint64_t picked_at = 0;
     std::uint64_t matched_tokens = 0;
-    std::uint64_t waiting_work = 0;  ///< Of prompts, before this one.
+    std::uint64_t waiting_tokens = 0;  ///< Of prompts, before this one.
     Score score;
 
     [[nodiscard]] auto rank() const { return std::tuple(score.value, turn, picked_at, worker); }
@@ -127,6 +133,18 @@ void Registry::search(Search& search, std::span<const WorkerIndex> members) {
     for (const WorkerIndex index : members) consider(search, index);
 }
 
+double Registry::seconds_per_work(WorkerIndex index) const {
+    const Worker& worker = workers_[index];
+    const double usual = pools_[worker.options.pool].slowness.ratio();
+    double ratio = usual;
+    if (worker.slowness.work >= kSpeedLeastWork) {
+        const double own = worker.slowness.ratio();
+        if (own > usual * kSameSpeed || own < usual / kSameSpeed) ratio = own;
+    }
+    return std::clamp(ratio, 1.0 / kSlowest, kSlowest) /
+           worker.options.costs.prefill_tokens_per_second;
+}
+
 void Registry::consider(Search& search, WorkerIndex index) {
     const Worker& worker = workers_[index];
     if (!takes_requests(index, search.now)) return;
@@ -156,7 +174,7 @@ void Registry::consider(Search& search, WorkerIndex index) {
               .turn = worker.turn,
               .picked_at = worker.picked_at,
               .matched_tokens = candidate.matched_tokens,
-              .waiting_work = candidate.load.prefill_work,
+              .waiting_tokens = candidate.load.prefill_tokens,
               .score = judge(search.pool.policy, search.demand, candidate)};
     if (options_.jitter > 0.0) {
         const double share = static_cast<double>(draw() >> 11) * 0x1p-53;
@@ -165,9 +183,9 @@ void Registry::consider(Search& search, WorkerIndex index) {
     if (avoided) return keep_better(search.used, best);
     ++search.seen;
     for (int each = 1; each < LengthTiers::kTiers; ++each)
-        if (best.waiting_work <= LengthTiers::longest_below(each)) ++search.short_only[each];
+        if (best.waiting_tokens <= LengthTiers::longest_below(each)) ++search.short_only[each];
     const int tier = LengthTiers::tier_of(best.score.load.prefill_tokens);
-    const bool taken = tier == 0 || best.waiting_work > LengthTiers::longest_below(tier);
+    const bool taken = tier == 0 || best.waiting_tokens > LengthTiers::longest_below(tier);
     keep_better(taken ? search.fresh : search.untouched, best);
 }
 
