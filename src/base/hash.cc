@@ -7,6 +7,20 @@
 #include "base/assert.h"
 
 namespace sluice {
+namespace {
+
+constexpr std::string_view kHexDigits = "0123456789abcdef";
+
+/// What a digit is worth; more than 15: it is none.
+constexpr auto kNibbles = [] {
+    std::array<std::uint8_t, 256> nibbles{};
+    nibbles.fill(0xFF);
+    for (std::size_t i = 0; i < kHexDigits.size(); ++i)
+        nibbles.at(static_cast<std::uint8_t>(kHexDigits[i])) = static_cast<std::uint8_t>(i);
+    return nibbles;
+}();
+
+}  // namespace
 
 struct Sha256::Context {
     EVP_MD_CTX* evp = EVP_MD_CTX_new();
@@ -71,35 +85,34 @@ bool equal_in_constant_time(const Sha256Digest& left, const Sha256Digest& right)
 }
 
 std::string to_hex(std::span<const std::uint8_t> bytes) {
-    std::string text;
-    text.reserve(bytes.size() * 2);
-    for (const std::uint8_t byte : bytes) append_hex(text, byte, 2);
+    std::string text(bytes.size() * 2, '0');
+    char* at = text.data();
+    for (const std::uint8_t byte : bytes) {
+        *at++ = kHexDigits[byte >> 4];
+        *at++ = kHexDigits[byte & 15];
+    }
     return text;
 }
 
 void append_hex(std::string& out, std::uint64_t value, int digits) {
-    constexpr std::string_view kDigits = "0123456789abcdef";
     SLUICE_ASSERT(digits >= 0 && digits <= 16);
     std::array<char, 16> text{};
     for (int i = digits; i > 0; value >>= 4)
-        text[static_cast<std::size_t>(--i)] = kDigits[value & 15];
+        text[static_cast<std::size_t>(--i)] = kHexDigits[value & 15];
     out.append(text.data(), static_cast<std::size_t>(digits));
 }
 
 std::optional<Sha256Digest> digest_from_hex(std::string_view text) {
     Sha256Digest digest{};
     if (text.size() != digest.size() * 2) return std::nullopt;
-    const auto nibble = [](char c) {
-        if (c >= '0' && c <= '9') return c - '0';
-        return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    };
+    std::uint8_t all = 0;  // No branch for each digit: names of blocks are read millions of times.
     for (std::size_t i = 0; i < digest.size(); ++i) {
-        const int high = nibble(text[2 * i]);
-        const int low = nibble(text[2 * i + 1]);
-        if (high < 0 || low < 0) return std::nullopt;
-        digest[i] = static_cast<std::uint8_t>(high * 16 + low);
+        const std::uint8_t high = kNibbles[static_cast<std::uint8_t>(text[2 * i])];
+        const std::uint8_t low = kNibbles[static_cast<std::uint8_t>(text[2 * i + 1])];
+        all |= high | low;
+        digest[i] = static_cast<std::uint8_t>(high << 4 | (low & 15));
     }
-    return digest;
+    return all < 16 ? std::optional(digest) : std::nullopt;
 }
 
 }  // namespace sluice

@@ -1,46 +1,53 @@
 #include "kv/block_name.h"
 
-#include <fmt/format.h>
-
-#include <charconv>
+#include <algorithm>
+#include <utility>
 
 namespace sluice::kv {
 namespace {
 
 constexpr std::string_view kScheme = "kv:";
+constexpr std::string_view kDigits = "0123456789ABCDEF";
 
 bool is_plain(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
            c == '_' || c == '.';
 }
 
-std::string escaped(std::string_view text) {
-    std::string out;
+/// As names write it, in capitals; nothing if it is none.
+std::optional<unsigned> nibble_of(char c) {
+    const std::size_t at = kDigits.find(c);
+    return at == std::string_view::npos ? std::nullopt : std::optional(static_cast<unsigned>(at));
+}
+
+void append_escaped(std::string& out, std::string_view text) {
     for (const char c : text) {
         if (is_plain(c)) {
             out += c;
         } else {
-            fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
+            const auto byte = static_cast<unsigned char>(c);
+            out += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
         }
     }
-    return out;
 }
 
+/// Nothing unless `append_escaped` writes it the same.
 std::optional<std::string> unescaped(std::string_view text) {
     std::string out;
     while (!text.empty()) {
-        if (text.front() != '%') {
-            out += text.front();
-            text.remove_prefix(1);
+        const char c = text.front();
+        text.remove_prefix(1);
+        if (is_plain(c)) {
+            out += c;
             continue;
         }
-        if (text.size() < 3) return std::nullopt;
-        unsigned value = 0;
-        const char* const end = text.data() + 3;
-        const auto [stop, error] = std::from_chars(text.data() + 1, end, value, 16);
-        if (error != std::errc() || stop != end) return std::nullopt;
-        out += static_cast<char>(value);
-        text.remove_prefix(3);
+        if (c != '%' || text.size() < 2) return std::nullopt;
+        const auto high = nibble_of(text[0]);
+        const auto low = nibble_of(text[1]);
+        if (!high || !low) return std::nullopt;
+        out += static_cast<char>(*high << 4 | *low);
+        if (is_plain(out.back())) return std::nullopt;
+        text.remove_prefix(2);
     }
     return out;
 }
@@ -55,20 +62,23 @@ std::string_view cut(std::string_view& text) {
 }  // namespace
 
 std::string to_wire(const BlockName& name) {
-    return fmt::format("{}{}:{}:{}", kScheme, escaped(name.tenant), to_string(name.retention),
-                       to_hex(name.key));
+    std::string wire(kScheme);
+    append_escaped(wire, name.tenant);
+    wire += ':';
+    wire += to_string(name.retention);
+    wire += ':';
+    wire += to_hex(name.key);
+    return wire;
 }
 
 std::optional<BlockName> parse_block_name(std::string_view wire) {
     if (!wire.starts_with(kScheme)) return std::nullopt;
     std::string_view rest = wire.substr(kScheme.size());
-    const auto tenant = unescaped(cut(rest));
+    auto tenant = unescaped(cut(rest));
     const auto retention = retention_from(cut(rest));
     const auto key = digest_from_hex(rest);
     if (!tenant || !retention || !key) return std::nullopt;
-    BlockName name{.tenant = *tenant, .retention = *retention, .key = *key};
-    if (to_wire(name) != wire) return std::nullopt;
-    return name;
+    return BlockName{.tenant = std::move(*tenant), .retention = *retention, .key = *key};
 }
 
 }  // namespace sluice::kv

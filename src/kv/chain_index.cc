@@ -13,8 +13,10 @@ std::size_t tenant_cost(std::size_t name_bytes) {
     return allocated(sizeof(TierTenant)) + 2 * allocated(name_bytes + 1) + 96;
 }
 
-BlockName sibling(const BlockName& block, const BlockKey& key, Retention retention) {
-    return {.tenant = block.tenant, .retention = retention, .key = key};
+/// The name of another block of the same tenant and class: a name ends with its key.
+std::string with_key(std::string_view name, const BlockKey& key) {
+    std::string other(name.substr(0, name.size() - 2 * key.size()));
+    return other += to_hex(key);
 }
 
 Retention other(Retention retention) {
@@ -35,15 +37,15 @@ ChainIndex::~ChainIndex() {
 
 // ---- Names ----------------------------------------------------------------------------------------
 
-TierEntry* ChainIndex::find(std::string_view name) const {
-    auto* const entry = static_cast<TierEntry*>(table_.find(name, NameTable::hash_of(name)));
+TierEntry* ChainIndex::find(const Name& name) const {
+    auto* const entry = static_cast<TierEntry*>(table_.find(name.text, name.hash));
     return entry != nullptr && entry->here() ? entry : nullptr;
 }
 
-TierEntry& ChainIndex::create(std::string_view name) {
+TierEntry& ChainIndex::create(const Name& name) {
     auto entry = std::make_unique<TierEntry>();
-    entry->name = name;
-    entry->hash = NameTable::hash_of(name);
+    entry->name = name.text;
+    entry->hash = name.hash;
     table_.insert(*entry);
     return *entry.release();
 }
@@ -57,7 +59,7 @@ void ChainIndex::charge(TierEntry& entry, std::size_t cost) {
 void ChainIndex::destroy(TierEntry& entry) {
     // The end of its last hold put it back into the orders.
     order_.remove(static_cast<TierNode&>(entry));
-    if (entry.tenant != nullptr) entry.tenant->order.remove(static_cast<TenantNode&>(entry));
+    if (TierTenant* const its = ordering(entry)) its->order.remove(static_cast<TenantNode&>(entry));
     charge(entry, 0);
     table_.erase(entry);
     if (TierTenant* const tenant = entry.tenant; tenant != nullptr && --tenant->nodes == 0) {
@@ -75,7 +77,7 @@ void ChainIndex::set_value(TierEntry& entry, SharedBytes value) {
     order_.add(static_cast<TierNode&>(entry));
     if (entry.tenant == nullptr) return;
     ++entry.tenant->entries;
-    entry.tenant->order.add(static_cast<TenantNode&>(entry));
+    if (by_tenant_) entry.tenant->order.add(static_cast<TenantNode&>(entry));
 }
 
 std::size_t ChainIndex::bytes_to_add(std::size_t name_bytes, std::size_t value_bytes,
@@ -85,7 +87,7 @@ std::size_t ChainIndex::bytes_to_add(std::size_t name_bytes, std::size_t value_b
     return block ? entry + entry_cost(name_bytes, 0) + tenant_cost(name_bytes) : entry;
 }
 
-TierEntry& ChainIndex::add(std::string_view name, SharedBytes value) {
+TierEntry& ChainIndex::add(const Name& name, SharedBytes value) {
     TierEntry& entry = create(name);
     set_value(entry, std::move(value));
     return entry;
@@ -103,33 +105,41 @@ TierTenant& ChainIndex::tenant_of(const std::string& name) {
     return *tenant;
 }
 
-TierEntry* ChainIndex::find_parent(const BlockName& block, const BlockKey& parent) const {
-    const std::string name = to_wire(sibling(block, parent, block.retention));
-    auto* const own = static_cast<TierEntry*>(table_.find(name, NameTable::hash_of(name)));
+TierEntry* ChainIndex::find_parent(std::string_view name, const BlockName& block,
+                                   const BlockKey& parent) const {
+    const std::string before = with_key(name, parent);
+    auto* const own = static_cast<TierEntry*>(table_.find(before, NameTable::hash_of(before)));
     if (own != nullptr && own->here()) return own;
-    TierEntry* const elsewhere = find(to_wire(sibling(block, parent, other(block.retention))));
+    const std::string there =
+        to_wire({.tenant = block.tenant, .retention = other(block.retention), .key = parent});
+    TierEntry* const elsewhere = find(Name(there));
     return elsewhere != nullptr ? elsewhere : own;
 }
 
-TierEntry& ChainIndex::create_place(std::string_view name, const BlockName& block) {
+TierEntry& ChainIndex::create_place(const Name& name, TierTenant& tenant, const BlockKey& key,
+                                    Retention retention) {
     TierEntry& place = create(name);
-    place.tenant = &tenant_of(block.tenant);
-    ++place.tenant->nodes;
-    place.key = block.key;
-    place.retention = block.retention;
+    place.tenant = &tenant;
+    ++tenant.nodes;
+    place.key = key;
+    place.retention = retention;
     place.expires = WallTime{};
-    charge(place, entry_cost(name.size(), 0));
+    charge(place, entry_cost(name.text.size(), 0));
     return place;
 }
 
-TierEntry& ChainIndex::add_block(std::string_view name, const BlockName& block,
-                                 const BlockKey& parent, TierEntry* before, SharedBytes value) {
-    auto* place = static_cast<TierEntry*>(table_.find(name, NameTable::hash_of(name)));
-    if (place == nullptr) place = &create_place(name, block);
+TierEntry& ChainIndex::add_block(const Name& name, const BlockName& block, const BlockKey& parent,
+                                 TierEntry* before, SharedBytes value) {
+    auto* place = static_cast<TierEntry*>(table_.find(name.text, name.hash));
+    TierTenant& tenant = before != nullptr ? *before->tenant : tenant_of(block.tenant);
+    if (place == nullptr) place = &create_place(name, tenant, block.key, block.retention);
     SLUICE_ASSERT(!place->here());
     if (place->parent == nullptr && parent != block.key) {
-        const BlockName last = sibling(block, parent, block.retention);
-        join(*place, before != nullptr ? *before : create_place(to_wire(last), last));
+        if (before == nullptr) {
+            const std::string last = with_key(name.text, parent);
+            before = &create_place(Name(last), tenant, parent, block.retention);
+        }
+        join(*place, *before);
     }
     set_value(*place, std::move(value));
     return *place;
@@ -161,7 +171,7 @@ SharedBytes ChainIndex::remove(TierEntry& entry) {
     order_.remove(static_cast<TierNode&>(entry));
     --entries_;
     if (entry.tenant != nullptr) {
-        entry.tenant->order.remove(static_cast<TenantNode&>(entry));
+        if (by_tenant_) entry.tenant->order.remove(static_cast<TenantNode&>(entry));
         --entry.tenant->entries;
     }
     charge(entry, entry_cost(entry.name.size(), 0));
@@ -173,6 +183,8 @@ void ChainIndex::prune(TierEntry& entry) {
     TierEntry* each = &entry;
     while (each != nullptr && !each->here() && each->children == 0) {
         TierEntry* const parent = each->parent;
+        // Chains go from their end on, so the parent is likely the next.
+        if (parent != nullptr) table_.prefetch(parent->hash);
         destroy(*each);
         if (parent != nullptr) {
             --parent->children;
@@ -186,17 +198,17 @@ void ChainIndex::prune(TierEntry& entry) {
 
 void ChainIndex::use(TierEntry& entry) {
     order_.use(static_cast<TierNode&>(entry));
-    if (entry.tenant != nullptr) entry.tenant->order.use(static_cast<TenantNode&>(entry));
+    if (TierTenant* const its = ordering(entry)) its->order.use(static_cast<TenantNode&>(entry));
 }
 
 void ChainIndex::hold(TierEntry& entry) {
     order_.hold(static_cast<TierNode&>(entry));
-    if (entry.tenant != nullptr) entry.tenant->order.hold(static_cast<TenantNode&>(entry));
+    if (TierTenant* const its = ordering(entry)) its->order.hold(static_cast<TenantNode&>(entry));
 }
 
 void ChainIndex::unhold(TierEntry& entry) {
     order_.unhold(static_cast<TierNode&>(entry));
-    if (entry.tenant != nullptr) entry.tenant->order.unhold(static_cast<TenantNode&>(entry));
+    if (TierTenant* const its = ordering(entry)) its->order.unhold(static_cast<TenantNode&>(entry));
 }
 
 TierEntry* ChainIndex::take_next() {
@@ -205,6 +217,7 @@ TierEntry* ChainIndex::take_next() {
 }
 
 TierEntry* ChainIndex::take_next(TierTenant& tenant) {
+    SLUICE_ASSERT(by_tenant_);
     WorthOrder::Node* const node = tenant.order.take_next();
     return node == nullptr ? nullptr : &static_cast<TierEntry&>(static_cast<TenantNode&>(*node));
 }

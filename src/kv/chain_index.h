@@ -23,21 +23,26 @@ namespace sluice::kv {
 
 class ChainIndex {
 public:
-    ChainIndex() = default;
+    using Name = NameTable::Name;
+
+    /// `by_tenant`: an order for each tenant is kept, too, so that `take_next` of one can be asked.
+    explicit ChainIndex(bool by_tenant) : by_tenant_(by_tenant) {}
     ~ChainIndex();
     ChainIndex(const ChainIndex&) = delete;
     ChainIndex& operator=(const ChainIndex&) = delete;
 
+    /// That name is about to be asked for.
+    void prefetch(const Name& name) const { table_.prefetch(name.hash); }
     /// Null if it isn't here.
-    [[nodiscard]] TierEntry* find(std::string_view name) const;
+    [[nodiscard]] TierEntry* find(const Name& name) const;
 
     /// What `add` of such an entry may need at most.
     [[nodiscard]] std::size_t bytes_to_add(std::size_t name_bytes, std::size_t value_bytes,
                                            bool block) const;
     /// The name isn't here.
-    TierEntry& add(std::string_view name, SharedBytes value);
+    TierEntry& add(const Name& name, SharedBytes value);
     /// `before` is what `find_parent` found; null: a place is made for the parent.
-    TierEntry& add_block(std::string_view name, const BlockName& block, const BlockKey& parent,
+    TierEntry& add_block(const Name& name, const BlockName& block, const BlockKey& parent,
                          TierEntry* before, SharedBytes value);
     /// The value goes; so does the entry, unless others follow it. Returns the value, so that its owner
     /// can end where the caller wants it to.
@@ -51,12 +56,13 @@ public:
     void let_go(TierEntry& entry);
     /// The next to go, of all or of a tenant, which must be removed; null if all are held.
     [[nodiscard]] TierEntry* take_next();
-    [[nodiscard]] static TierEntry* take_next(TierTenant& tenant);
+    [[nodiscard]] TierEntry* take_next(TierTenant& tenant);
 
     /// Null if it has nothing here.
     [[nodiscard]] TierTenant* tenant(std::string_view name) const;
-    /// What `block` would be put behind: a block, an empty place, or null.
-    [[nodiscard]] TierEntry* find_parent(const BlockName& block, const BlockKey& parent) const;
+    /// What the block of that name would be put behind: a block, an empty place, or null.
+    [[nodiscard]] TierEntry* find_parent(std::string_view name, const BlockName& block,
+                                         const BlockKey& parent) const;
 
     /// With all that they take.
     [[nodiscard]] std::size_t bytes() const { return bytes_ + table_.bytes(); }
@@ -72,16 +78,22 @@ public:
 private:
     using Tenants = std::unordered_map<std::string, std::unique_ptr<TierTenant>>;
 
-    TierEntry& create(std::string_view name);
-    TierEntry& create_place(std::string_view name, const BlockName& block);
+    TierEntry& create(const Name& name);
+    TierEntry& create_place(const Name& name, TierTenant& tenant, const BlockKey& key,
+                            Retention retention);
     void destroy(TierEntry& entry);
     TierTenant& tenant_of(const std::string& name);
+    /// The tenant whose order it is in as well; null if there is none.
+    [[nodiscard]] TierTenant* ordering(const TierEntry& entry) const {
+        return by_tenant_ ? entry.tenant : nullptr;
+    }
     void set_value(TierEntry& entry, SharedBytes value);
     void join(TierEntry& child, TierEntry& parent);
     /// Drops it, if it stands for nothing any more, and then those before it.
     void prune(TierEntry& entry);
     void charge(TierEntry& entry, std::size_t cost);
 
+    bool by_tenant_;
     NameTable table_;
     WorthOrder order_;
     Tenants tenants_;

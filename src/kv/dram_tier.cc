@@ -19,18 +19,18 @@ bool same_payload(std::string_view left, const BlockHeader& right) {
 }  // namespace
 
 DramTier::DramTier(const Options& options, Observer observer)
-    : options_(options), observer_(std::move(observer)) {}
+    : options_(options), observer_(std::move(observer)), index_(options.tenant_bytes > 0) {}
 
 DramTier::~DramTier() = default;
 
 // ---- Reading --------------------------------------------------------------------------------------
 
 TierEntry* DramTier::live(std::string_view name, WallTime now) const {
-    TierEntry* const entry = index_.find(name);
+    TierEntry* const entry = index_.find(ChainIndex::Name(name));
     return entry != nullptr && entry->expires > now ? entry : nullptr;
 }
 
-TierEntry* DramTier::find(std::string_view name, WallTime now, Leaving& leaving) {
+TierEntry* DramTier::find(const ChainIndex::Name& name, WallTime now, Leaving& leaving) {
     TierEntry* const entry = index_.find(name);
     if (entry == nullptr || entry->expires > now) return entry;
     remove(*entry, Removal::kExpired, leaving);
@@ -40,7 +40,7 @@ TierEntry* DramTier::find(std::string_view name, WallTime now, Leaving& leaving)
 SharedBytes DramTier::get(std::string_view name, WallTime now) {
     Leaving leaving;
     const std::scoped_lock lock(mutex_);
-    TierEntry* const entry = find(name, now, leaving);
+    TierEntry* const entry = find(ChainIndex::Name(name), now, leaving);
     ++(entry != nullptr ? stats_.hits : stats_.misses);
     if (entry == nullptr) return {};
     use(*entry, now);
@@ -50,7 +50,7 @@ SharedBytes DramTier::get(std::string_view name, WallTime now) {
 bool DramTier::touch(std::string_view name, WallTime now) {
     Leaving leaving;
     const std::scoped_lock lock(mutex_);
-    TierEntry* const entry = find(name, now, leaving);
+    TierEntry* const entry = find(ChainIndex::Name(name), now, leaving);
     if (entry != nullptr) use(*entry, now);
     return entry != nullptr;
 }
@@ -88,15 +88,17 @@ void DramTier::extend(TierEntry& entry, WallTime expires) {
 DramTier::Stored DramTier::put(std::string_view name, SharedBytes value, const PutOptions& options,
                                WallTime now) {
     const auto block = parse_block_name(name);
+    const ChainIndex::Name hashed(name);
     Leaving leaving;
     const std::scoped_lock lock(mutex_);
+    index_.prefetch(hashed);
     end_leases(now);
     const bool fits =
         value.owner != nullptr && name.size() <= limits::kKvNameBytes &&
         index_.bytes_to_add(name.size(), value.bytes.size(), block.has_value()) <= options_.bytes;
     if (!fits) return count(Stored::kRefused);
-    return count(block ? put_block(name, *block, std::move(value), options, now, leaving)
-                       : put_plain(name, std::move(value), options, now, leaving));
+    return count(block ? put_block(hashed, *block, std::move(value), options, now, leaving)
+                       : put_plain(hashed, std::move(value), options, now, leaving));
 }
 
 DramTier::Stored DramTier::count(Stored stored) {
@@ -109,7 +111,7 @@ DramTier::Stored DramTier::count(Stored stored) {
     return stored;
 }
 
-DramTier::Stored DramTier::put_block(std::string_view name, const BlockName& block,
+DramTier::Stored DramTier::put_block(const ChainIndex::Name& name, const BlockName& block,
                                      SharedBytes value, const PutOptions& options, WallTime now,
                                      Leaving& leaving) {
     const auto header = read_block_header(value.bytes);
@@ -124,8 +126,8 @@ DramTier::Stored DramTier::put_block(std::string_view name, const BlockName& blo
         use(*there, now);
         return Stored::kWasThere;
     }
-    const std::size_t bytes = index_.bytes_to_add(name.size(), value.bytes.size(), true);
-    TierEntry* const before = index_.find_parent(block, header->parent);
+    const std::size_t bytes = index_.bytes_to_add(name.text.size(), value.bytes.size(), true);
+    TierEntry* const before = index_.find_parent(name.text, block, header->parent);
     if (before != nullptr) index_.keep(*before);
     const bool room = make_tenant_room(block.tenant, bytes, leaving) && make_room(bytes, leaving);
     if (room) {
@@ -138,7 +140,7 @@ DramTier::Stored DramTier::put_block(std::string_view name, const BlockName& blo
     return room ? Stored::kStored : Stored::kRefused;
 }
 
-DramTier::Stored DramTier::put_plain(std::string_view name, SharedBytes value,
+DramTier::Stored DramTier::put_plain(const ChainIndex::Name& name, SharedBytes value,
                                      const PutOptions& options, WallTime now, Leaving& leaving) {
     const WallTime end = options.expires.value_or(kForever);
     TierEntry* there = find(name, now, leaving);
@@ -146,11 +148,12 @@ DramTier::Stored DramTier::put_plain(std::string_view name, SharedBytes value,
     if (there != nullptr) {
         // It stays until there is room for the new one.
         index_.hold(*there);
-        const bool room = make_room(entry_cost(name.size(), value.bytes.size()), leaving);
+        const bool room = make_room(entry_cost(name.text.size(), value.bytes.size()), leaving);
         index_.unhold(*there);
         if (!room) return Stored::kRefused;
         remove(*there, Removal::kReplaced, leaving);
-    } else if (!make_room(index_.bytes_to_add(name.size(), value.bytes.size(), false), leaving)) {
+    } else if (!make_room(index_.bytes_to_add(name.text.size(), value.bytes.size(), false),
+                          leaving)) {
         return Stored::kRefused;
     }
     TierEntry& entry = index_.add(name, std::move(value));
@@ -174,7 +177,7 @@ bool DramTier::make_tenant_room(std::string_view tenant, std::size_t bytes, Leav
         // A tenant whose last entry goes is gone with it.
         TierTenant* const bounded = index_.tenant(tenant);
         if ((bounded == nullptr ? 0 : bounded->bytes) + bytes <= options_.tenant_bytes) return true;
-        TierEntry* const next = bounded == nullptr ? nullptr : ChainIndex::take_next(*bounded);
+        TierEntry* const next = bounded == nullptr ? nullptr : index_.take_next(*bounded);
         if (next == nullptr) return false;
         ++bounded->over_bound;
         remove(*next, Removal::kTenantBound, leaving);
@@ -194,7 +197,7 @@ void DramTier::remove(TierEntry& entry, Removal why, Leaving& leaving) {
 bool DramTier::erase(std::string_view name, Removal why) {
     Leaving leaving;
     const std::scoped_lock lock(mutex_);
-    TierEntry* const entry = index_.find(name);
+    TierEntry* const entry = index_.find(ChainIndex::Name(name));
     if (entry != nullptr) remove(*entry, why, leaving);
     return entry != nullptr;
 }
@@ -218,7 +221,7 @@ std::size_t DramTier::erase_if(std::optional<std::string_view> tenant,
 bool DramTier::expire(std::string_view name, WallTime when, WallTime now) {
     Leaving leaving;
     const std::scoped_lock lock(mutex_);
-    TierEntry* const entry = find(name, now, leaving);
+    TierEntry* const entry = find(ChainIndex::Name(name), now, leaving);
     if (entry == nullptr) return false;
     if (when <= now) {
         remove(*entry, Removal::kExpired, leaving);
@@ -241,7 +244,7 @@ bool DramTier::pin(std::string_view name, WallTime until, WallTime now) {
     Leaving leaving;
     const std::scoped_lock lock(mutex_);
     end_leases(now);
-    TierEntry* const entry = find(name, now, leaving);
+    TierEntry* const entry = find(ChainIndex::Name(name), now, leaving);
     if (entry == nullptr) return false;
     if (entry->pinned()) unpin(*entry);
     until = std::min(until, now + std::chrono::seconds(limits::kKvPinSeconds));

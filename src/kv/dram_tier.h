@@ -130,12 +130,12 @@ private:
 
     [[nodiscard]] TierEntry* live(std::string_view name, WallTime now) const;
     /// As `live`, but what is over goes.
-    [[nodiscard]] TierEntry* find(std::string_view name, WallTime now, Leaving& leaving);
+    [[nodiscard]] TierEntry* find(const ChainIndex::Name& name, WallTime now, Leaving& leaving);
     void use(TierEntry& entry, WallTime now);
     void extend(TierEntry& entry, WallTime expires);
-    Stored put_block(std::string_view name, const BlockName& block, SharedBytes value,
+    Stored put_block(const ChainIndex::Name& name, const BlockName& block, SharedBytes value,
                      const PutOptions& options, WallTime now, Leaving& leaving);
-    Stored put_plain(std::string_view name, SharedBytes value, const PutOptions& options,
+    Stored put_plain(const ChainIndex::Name& name, SharedBytes value, const PutOptions& options,
                      WallTime now, Leaving& leaving);
     [[nodiscard]] bool make_room(std::size_t bytes, Leaving& leaving);
     [[nodiscard]] bool make_tenant_room(std::string_view tenant, std::size_t bytes,

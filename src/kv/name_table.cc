@@ -35,7 +35,7 @@ NamedEntry* NameTable::find(std::string_view name, std::uint64_t hash) const {
 }
 
 void NameTable::insert(NamedEntry& entry) {
-    if (size_ >= buckets_.size()) resize(2 * buckets_.size());
+    if (full()) resize(2 * buckets_.size());
     NamedEntry*& head = buckets_[bucket(entry.hash)];
     entry.next = std::exchange(head, &entry);
     ++size_;
@@ -49,7 +49,8 @@ void NameTable::erase(NamedEntry& entry) {
     }
     *link = std::exchange(entry.next, nullptr);
     --size_;
-    if (size_ < buckets_.size() / 8 && buckets_.size() > kBucketsLeast) resize(buckets_.size() / 2);
+    if (size_ < buckets_.size() / 16 && buckets_.size() > kBucketsLeast)
+        resize(buckets_.size() / 2);
 }
 
 void NameTable::resize(std::size_t buckets) {

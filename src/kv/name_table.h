@@ -27,6 +27,16 @@ public:
     NameTable() : buckets_(kBucketsLeast) {}
 
     [[nodiscard]] static std::uint64_t hash_of(std::string_view name);
+
+    /// A name that is hashed once, whatever is then done with it.
+    struct Name {
+        std::string_view text;
+        std::uint64_t hash;
+        explicit Name(std::string_view name) : text(name), hash(hash_of(name)) {}
+    };
+
+    /// A name of that hash is about to be asked for: its bucket is most likely in no cache.
+    void prefetch(std::uint64_t hash) const { __builtin_prefetch(&buckets_[bucket(hash)]); }
     [[nodiscard]] NamedEntry* find(std::string_view name, std::uint64_t hash) const;
     /// Its name isn't here yet; its hash is set.
     void insert(NamedEntry& entry);
@@ -36,9 +46,7 @@ public:
     /// What the table itself takes; entries come on top.
     [[nodiscard]] std::size_t bytes() const { return buckets_.size() * sizeof(NamedEntry*); }
     /// So much more while the next `insert` is at work: most times none.
-    [[nodiscard]] std::size_t growth_bytes() const {
-        return size_ < buckets_.size() ? 0 : 2 * bytes();
-    }
+    [[nodiscard]] std::size_t growth_bytes() const { return full() ? 2 * bytes() : 0; }
 
     /// Calls `visit` for the entries of the next buckets, until there were at least `count` entries or
     /// as many buckets; `visit` changes nothing. Starts at cursor 0 and goes on with what it returned,
@@ -52,6 +60,8 @@ private:
     [[nodiscard]] std::size_t bucket(std::uint64_t hash) const {
         return hash & (buckets_.size() - 1);
     }
+    /// Most buckets are empty or have one entry: each further one is likely in no cache.
+    [[nodiscard]] bool full() const { return 2 * size_ >= buckets_.size(); }
     void resize(std::size_t buckets);
 
     std::vector<NamedEntry*> buckets_;

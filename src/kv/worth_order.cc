@@ -12,20 +12,14 @@ void WorthOrder::add(Node& node, float cost) {
     node.cost_ = cost;
     node.uses_ = 0;
     rate(node);
-    heap_.push_back(&node);
-    place(node, heap_.size() - 1);
-    sift(node);
-}
-
-void WorthOrder::use(Node& node) {
-    rate(node);
-    if (node.place_ != Node::kAside) sift(node);
+    push(node);
 }
 
 void WorthOrder::rate(Node& node) {
     node.uses_ = std::min(node.uses_ + 1, kUsesMost);
-    node.worth_ = age_ + static_cast<double>(node.uses_) * static_cast<double>(node.cost_);
-    node.last_use_ = ++uses_;
+    node.worth_ = {
+        .value = age_ + static_cast<double>(node.uses_) * static_cast<double>(node.cost_),
+        .last_use = ++uses_};
 }
 
 void WorthOrder::remove(Node& node) {
@@ -34,57 +28,70 @@ void WorthOrder::remove(Node& node) {
 
 void WorthOrder::unhold(Node& node) {
     SLUICE_ASSERT(node.holds_ > 0);
-    if (--node.holds_ > 0 || node.place_ != Node::kAside) return;
-    heap_.push_back(&node);
-    place(node, heap_.size() - 1);
-    sift(node);
+    if (--node.holds_ == 0 && node.place_ == Node::kAside) push(node);
 }
 
 WorthOrder::Node* WorthOrder::take_next() {
     while (!heap_.empty()) {
-        Node* const next = heap_.front();
-        take_out(*next);
-        if (next->held()) continue;
-        age_ = std::max(age_, next->worth_);
-        return next;
+        const Slot first = heap_.front();
+        Node& next = *first.node;
+        if (!next.held() && first.worth < next.worth_) {
+            sink({.worth = next.worth_, .node = &next}, 0);
+            continue;
+        }
+        take_out(next);
+        if (next.held()) continue;
+        age_ = std::max(age_, next.worth_.value);
+        return &next;
     }
     return nullptr;
 }
 
 // ---- The heap, whose nodes know where they are ----------------------------------------------------
 
-bool WorthOrder::goes_before(const Node& left, const Node& right) {
-    return std::pair(left.worth_, left.last_use_) < std::pair(right.worth_, right.last_use_);
+void WorthOrder::push(Node& node) {
+    heap_.emplace_back();
+    rise({.worth = node.worth_, .node = &node}, heap_.size() - 1);
 }
 
-void WorthOrder::place(Node& node, std::size_t at) {
-    heap_[at] = &node;
-    node.place_ = static_cast<std::uint32_t>(at);
+void WorthOrder::place(const Slot& slot, std::size_t at) {
+    heap_[at] = slot;
+    slot.node->place_ = static_cast<std::uint32_t>(at);
 }
 
-void WorthOrder::sift(Node& node) {
-    std::size_t at = node.place_;
-    while (at > 0 && goes_before(node, *heap_[(at - 1) / 2])) {
-        place(*heap_[(at - 1) / 2], at);
-        at = (at - 1) / 2;
+void WorthOrder::rise(const Slot& slot, std::size_t at) {
+    while (at > 0) {
+        const std::size_t parent = (at - 1) / kChildren;
+        if (heap_[parent].worth <= slot.worth) break;
+        place(heap_[parent], at);
+        at = parent;
     }
-    while (2 * at + 1 < heap_.size()) {
-        std::size_t child = 2 * at + 1;
-        if (child + 1 < heap_.size() && goes_before(*heap_[child + 1], *heap_[child])) ++child;
-        if (!goes_before(*heap_[child], node)) break;
-        place(*heap_[child], at);
-        at = child;
+    place(slot, at);
+}
+
+void WorthOrder::sink(const Slot& slot, std::size_t at) {
+    while (kChildren * at + 1 < heap_.size()) {
+        std::size_t least = kChildren * at + 1;
+        const std::size_t end = std::min(least + kChildren, heap_.size());
+        for (std::size_t child = least + 1; child < end; ++child)
+            if (heap_[child].worth < heap_[least].worth) least = child;
+        if (slot.worth <= heap_[least].worth) break;
+        place(heap_[least], at);
+        at = least;
     }
-    place(node, at);
+    place(slot, at);
 }
 
 void WorthOrder::take_out(Node& node) {
-    Node& last = *heap_.back();
+    const Slot last = heap_.back();
     heap_.pop_back();
     const std::size_t at = std::exchange(node.place_, Node::kAside);
-    if (&last != &node) {
-        place(last, at);
-        sift(last);
+    if (last.node != &node) {
+        if (at > 0 && last.worth < heap_[(at - 1) / kChildren].worth) {
+            rise(last, at);
+        } else {
+            sink(last, at);
+        }
     }
     // What was once full of small entries isn't for ever.
     if (heap_.size() < heap_.capacity() / 8) heap_.shrink_to_fit();

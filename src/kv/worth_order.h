@@ -21,6 +21,13 @@
 namespace sluice::kv {
 
 class WorthOrder {
+    /// What goes first is worth less.
+    struct Worth {
+        double value = 0.0;
+        std::uint64_t last_use = 0;
+        auto operator<=>(const Worth&) const = default;
+    };
+
 public:
     /// An entry's place. The entry owns it and takes it out before it ends.
     class Node {
@@ -31,16 +38,24 @@ public:
         friend class WorthOrder;
         static constexpr std::uint32_t kAside = ~0U;
 
-        double worth_ = 0.0;
-        std::uint64_t last_use_ = 0;
+        Worth worth_;
         float cost_ = 1.0F;
         std::uint32_t uses_ = 0;
         std::uint32_t holds_ = 0;
         std::uint32_t place_ = kAside;  ///< In the heap.
     };
 
+private:
+    /// What the node was worth when it got here: uses make it worth more, but move it when it comes to
+    /// the front, not before.
+    struct Slot {
+        Worth worth;
+        Node* node = nullptr;
+    };
+
+public:
     /// What of an entry's place isn't in the entry, at most, while there are many.
-    static constexpr std::size_t kBytesEach = 3 * sizeof(Node*);
+    static constexpr std::size_t kBytesEach = 3 * sizeof(Slot);
 
     WorthOrder() = default;
     WorthOrder(const WorthOrder&) = delete;
@@ -49,7 +64,7 @@ public:
     /// A new entry, used for the first time. `cost`: of computing it again, for each byte, in any unit;
     /// above 0.
     void add(Node& node, float cost = 1.0F);
-    void use(Node& node);
+    void use(Node& node) { rate(node); }
     /// It is no longer here, whether it is set aside or not.
     void remove(Node& node);
     void hold(Node& node) { ++node.holds_; }
@@ -61,15 +76,18 @@ public:
 private:
     /// More uses than that are no better: nothing stays just because it was in fashion.
     static constexpr std::uint32_t kUsesMost = 8;
+    /// A wide heap is a flat one, whose slots lie side by side.
+    static constexpr std::size_t kChildren = 4;
 
-    static bool goes_before(const Node& left, const Node& right);
     void rate(Node& node);
-    void place(Node& node, std::size_t at);
-    void sift(Node& node);
+    void push(Node& node);
+    void place(const Slot& slot, std::size_t at);
+    void rise(const Slot& slot, std::size_t at);
+    void sink(const Slot& slot, std::size_t at);
     void take_out(Node& node);
 
-    std::vector<Node*> heap_;  ///< The next to go first.
-    double age_ = 0.0;         ///< The worth of what went last.
+    std::vector<Slot> heap_;  ///< The next to go first.
+    double age_ = 0.0;        ///< The worth of what went last.
     std::uint64_t uses_ = 0;
 };
 
