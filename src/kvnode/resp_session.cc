@@ -154,8 +154,6 @@ void RespSession::pause(std::string_view rest) {
     rest_ = std::move(kept);
     if (!paused_) stream_.pause_input();
     paused_ = true;
-    // Output that the kernel takes at once ends without a word.
-    look_again_ = service_.loop.call_after(std::chrono::milliseconds(1), [this] { go_on(); });
 }
 
 void RespSession::go_on() {

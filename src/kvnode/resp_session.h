@@ -1,8 +1,8 @@
 #pragma once
 
 // One client of a cache node: reads its requests, and sends the answers in their order, also of those
-// that take longer. Reading pauses while much waits to be sent or answered; what doesn't become
-// smaller, because the client doesn't read, ends the connection.
+// that take longer. Reading pauses while much waits to be sent or answered, and goes on when it has been;
+// what doesn't become smaller, because the client doesn't read, ends the connection.
 
 #include <deque>
 #include <memory>
@@ -64,7 +64,6 @@ private:
     bool paused_ = false;
     bool ending_ = false;  ///< No more is read.
     bool over_ = false;    ///< Nothing is sent any more.
-    net::Timer look_again_;
     std::shared_ptr<Alive> alive_ = std::make_shared<Alive>();
 };
 

@@ -121,10 +121,11 @@ void StreamConnection::on_output(Output state) {
     if (state != Output::kDrained) return watch_stall();
     const bool waited = std::exchange(output_waits_, false);
     if (stage_ == Stage::kFinishing) return linger();
-    if (!waited) return;
-    clear_deadline();
-    if (expected_within_) set_deadline(*expected_within_);
-    events_->on_sent_all();
+    if (waited) {
+        clear_deadline();
+        if (expected_within_) set_deadline(*expected_within_);
+    }
+    if (waited || paused_) events_->on_sent_all();
 }
 
 void StreamConnection::watch_stall() {

@@ -30,7 +30,8 @@ public:
     /// same. Empty for anywhere.
     [[nodiscard]] virtual std::span<char> room() { return {}; }
 
-    /// All output is with the kernel, after some was not.
+    /// All output is with the kernel, after some was not; also when it took all at once while input is
+    /// paused, so that whoever paused for it can go on.
     virtual void on_sent_all() {}
 
     /// The time set by `expect_within` is over.

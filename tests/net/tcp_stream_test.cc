@@ -263,6 +263,31 @@ TEST(TcpServerTest, WhoReadsGetsAll) {
     EXPECT_TRUE(fate.data.expired());
 }
 
+/// Answers each piece once what came before it has been sent.
+class OneByOne final : public TcpEvents {
+public:
+    explicit OneByOne(TcpStream& stream) : stream_(stream) {}
+    void on_data(std::string_view data) override {
+        stream_.pause_input();
+        stream_.write(data);
+    }
+    void on_sent_all() override { stream_.resume_input(); }
+    void on_end_of_input() override { stream_.close_when_sent(); }
+    void on_broken(const Error& /*why*/) override {}
+
+private:
+    TcpStream& stream_;
+};
+
+TEST(TcpServerTest, WhoPausesIsToldOfWhatTheKernelTookAtOnce) {
+    Server server(make<OneByOne>());
+    RawSocket client(server.port());
+    for (const std::string line : {"first\n", "second\n", "third\n"}) {
+        client.send(line);
+        EXPECT_EQ(client.read_until("\n"), line);
+    }
+}
+
 /// Has a place for the first bytes and answers whether they came to it.
 class Placed final : public TcpEvents {
 public:
