@@ -5,45 +5,88 @@
 
 #include <array>
 
+#include "base/limits.h"
 #include "base/version.h"
 #include "kvnode/resp_commands.h"
 
 namespace sluice::kvnode {
 namespace {
 
-std::string info_text(const NodeService& service) {
-    const kv::DramStats dram = service.store.dram().stats();
+using namespace std::string_view_literals;
+
+struct Section {
+    std::string_view name;  ///< In lower case.
+    std::string text;
+};
+
+std::string server_text(const NodeService& service) {
     const auto up = std::chrono::steady_clock::now() - service.started;
-    std::string text = fmt::format(
+    return fmt::format(
         "# Server\r\nserver_name:sluice\r\nsluice_version:{}\r\nredis_version:7.0.0\r\n"
-        "redis_mode:standalone\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\n\r\n",
+        "redis_mode:standalone\r\nprocess_id:{}\r\nuptime_in_seconds:{}\r\n",
         version().version, ::getpid(),
         std::chrono::duration_cast<std::chrono::seconds>(up).count());
-    text += fmt::format("# Clients\r\nconnected_clients:{}\r\n\r\n", service.clients.size());
-    text += fmt::format("# Memory\r\nused_memory:{}\r\nmaxmemory:{}\r\npinned_memory:{}\r\n\r\n",
-                        dram.bytes, dram.limit, dram.pinned_bytes);
-    text += fmt::format(
+}
+
+std::string stats_text(const NodeService& service, const kv::DramStats& dram) {
+    return fmt::format(
         "# Stats\r\ntotal_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
         "keyspace_hits:{}\r\nkeyspace_misses:{}\r\nevicted_keys:{}\r\nexpired_keys:{}\r\n"
-        "numerics_violations:{}\r\n\r\n",
+        "numerics_violations:{}\r\n",
         service.clients_total, service.commands, service.hits, service.misses,
         dram.removed[static_cast<std::size_t>(kv::Removal::kEvicted)],
         dram.removed[static_cast<std::size_t>(kv::Removal::kExpired)], dram.differs);
-    if (const kv::SsdTier* const tier = service.store.ssd()) {
-        const kv::SsdStats ssd = tier->stats();
-        text += fmt::format(
-            "# Ssd\r\nssd_bytes:{}\r\nssd_entries:{}\r\nssd_written_bytes:{}\r\nssd_hits:{}\r\n"
-            "ssd_corrupt:{}\r\nssd_dropped:{}\r\n\r\n",
-            ssd.bytes, ssd.entries, ssd.written_bytes, ssd.hits, ssd.corrupt, ssd.dropped);
-    }
-    text += "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n";
-    text +=
-        fmt::format("# Keyspace\r\ndb0:keys={},expires=0,avg_ttl=0\r\n", service.store.entries());
-    return text;
 }
 
-void info(RespCall& call) { call.out.text(info_text(call.service)); }
+std::string ssd_text(const kv::SsdStats& ssd) {
+    return fmt::format(
+        "# Ssd\r\nssd_bytes:{}\r\nssd_entries:{}\r\nssd_written_bytes:{}\r\nssd_hits:{}\r\n"
+        "ssd_corrupt:{}\r\nssd_dropped:{}\r\n",
+        ssd.bytes, ssd.entries, ssd.written_bytes, ssd.hits, ssd.corrupt, ssd.dropped);
+}
 
+/// Clients look for the version, the mode, the role, and whether it is loading: a node answers when its
+/// index is whole, so it never is.
+std::vector<Section> info_sections(const NodeService& service) {
+    const kv::DramStats dram = service.store.dram().stats();
+    std::vector<Section> sections;
+    sections.push_back({"server", server_text(service)});
+    sections.push_back(
+        {"clients", fmt::format("# Clients\r\nconnected_clients:{}\r\nmaxclients:{}\r\n",
+                                service.clients.size(), limits::kKvNodeClients)});
+    sections.push_back(
+        {"memory", fmt::format("# Memory\r\nused_memory:{}\r\nmaxmemory:{}\r\npinned_memory:{}\r\n",
+                               dram.bytes, dram.limit, dram.pinned_bytes)});
+    sections.push_back({"persistence", "# Persistence\r\nloading:0\r\nasync_loading:0\r\n"});
+    sections.push_back({"stats", stats_text(service, dram)});
+    if (const kv::SsdTier* const ssd = service.store.ssd())
+        sections.push_back({"ssd", ssd_text(ssd->stats())});
+    sections.push_back({"replication", "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"});
+    sections.push_back({"cluster", "# Cluster\r\ncluster_enabled:0\r\n"});
+    sections.push_back({"keyspace", fmt::format("# Keyspace\r\ndb0:keys={},expires=0,avg_ttl=0\r\n",
+                                                service.store.entries())});
+    return sections;
+}
+
+/// INFO [section...]: all of them if none is named.
+void info(RespCall& call) {
+    const auto wanted = [&](std::string_view section) {
+        if (call.words.size() == 1) return true;
+        for (std::size_t i = 1; i < call.words.size(); ++i)
+            for (const std::string_view name : {section, "all"sv, "everything"sv, "default"sv})
+                if (same_word(call.word(i), name)) return true;
+        return false;
+    };
+    std::string text;
+    for (const Section& section : info_sections(call.service)) {
+        if (!wanted(section.name)) continue;
+        if (!text.empty()) text += "\r\n";
+        text += section.text;
+    }
+    call.out.text(text);
+}
+
+/// Names in the larger tier: the SSD has memory's as well, unless its writer was too slow for some.
 void database_size(RespCall& call) {
     call.out.integer(static_cast<std::int64_t>(call.service.store.entries()));
 }

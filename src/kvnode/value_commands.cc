@@ -248,26 +248,50 @@ void set(RespCall& call) {
                         });
 }
 
-// One name after the other: an error leaves those before it stored, and says so by its name.
+/// The pairs of an MSET, once those that are compared have come to memory.
+struct SetMany {
+    NodeService* service;
+    std::vector<std::pair<std::string, kv::SharedBytes>> pairs;
+    std::size_t missing = 0;
+
+    // One name after the other: an error leaves those before it stored, and says so by its name.
+    void apply(kv::RespWriter& out) {
+        const kv::WallTime now = wall_now();
+        for (auto& [name, value] : pairs) {
+            service->bytes_written += value.bytes.size();
+            const Stored stored = service->store.put(name, std::move(value), {}, now);
+            if (stored == Stored::kRefused || stored == Stored::kDiffers)
+                return write_stored(stored, false, kv::parse_block_name(name).has_value(), out);
+        }
+        out.status("OK");
+    }
+};
+
 void set_many(RespCall& call) {
     if (call.words.size() % 2 == 0)
         return call.out.error("ERR wrong number of arguments for 'mset' command");
+    for (std::size_t i = 1; i < call.words.size(); i += 2)
+        if (call.word(i).size() > limits::kKvNameBytes)
+            return call.out.error("ERR key is too long");
+    NodeStore& store = call.service.store;
     const kv::WallTime now = wall_now();
+    const auto plan = std::make_shared<SetMany>(SetMany{.service = &call.service, .pairs = {}});
+    std::vector<std::string_view> compared;
     for (std::size_t i = 1; i < call.words.size(); i += 2) {
-        const std::string_view name = call.word(i);
-        if (name.size() > limits::kKvNameBytes) return call.out.error("ERR key is too long");
-        if (call.service.store.only_on_ssd(name, now) && kv::parse_block_name(name))
-            return call.out.error("NUMERICS a block that is there already is not for MSET");
+        plan->pairs.emplace_back(call.word(i), call.words[i + 1].take_shared());
+        if (kv::parse_block_name(call.word(i)) && store.only_on_ssd(call.word(i), now))
+            compared.push_back(call.word(i));
     }
-    for (std::size_t i = 1; i < call.words.size(); i += 2) {
-        const std::string name(call.word(i));
-        kv::SharedBytes value = call.words[i + 1].take_shared();
-        call.service.bytes_written += value.bytes.size();
-        const Stored stored = call.service.store.put(name, std::move(value), {}, now);
-        if (stored == Stored::kRefused || stored == Stored::kDiffers)
-            return write_stored(stored, false, kv::parse_block_name(name).has_value(), call.out);
+    if (compared.empty()) return plan->apply(call.out);
+    plan->missing = compared.size();
+    const RespTicket ticket = call.later(RespCall::Others::kWait);
+    for (const std::string_view name : compared) {
+        store.fetch(name, now, [plan, ticket](const kv::SharedBytes& /*old*/) {
+            if (--plan->missing > 0) return;
+            plan->apply(ticket.out());
+            ticket.done();
+        });
     }
-    call.out.status("OK");
 }
 
 constexpr auto kCommands = std::to_array<RespCommand>({

@@ -72,7 +72,10 @@ TEST(RespServerTest, AnswersAsRedisDoes) {
                       "-ERR AUTH <password> called without any password configured for the "
                       "default user. Are you sure your configuration is correct?\r\n"},
                  });
-    EXPECT_THAT(client.ask({"INFO"}), AllOf(HasSubstr("keyspace_hits:"), HasSubstr("maxmemory:")));
+    EXPECT_THAT(client.ask({"INFO"}), AllOf(HasSubstr("keyspace_hits:"), HasSubstr("maxmemory:"),
+                                            HasSubstr("\r\nloading:0\r\n")));
+    EXPECT_EQ(client.ask({"info", "Cluster"}), bulk("# Cluster\r\ncluster_enabled:0\r\n"));
+    EXPECT_EQ(client.ask({"INFO", "nothing"}), bulk(""));
     EXPECT_THAT(client.ask({"CLIENT", "LIST"}), HasSubstr("name=me"));
 }
 
@@ -246,18 +249,18 @@ TEST(RespServerTest, PipelinedAnswersComeInOrderFromBothTiers) {
 
 TEST(RespServerTest, WhatTheSsdHasSurvivesTheNode) {
     const kv::testing::Folder folder;
-    const ChainPtr chain = make_chain("text", 3);
+    const ChainPtr chain = make_chain("text", 5);
     {
         TestNode node({.ssd_dir = folder.path()});
         TestClient client(node);
-        for (std::size_t i = 0; i < 3; ++i)
+        for (std::size_t i = 0; i < 5; ++i)
             EXPECT_EQ(client.ask({"SET", name_of(*chain, i), value_of(*chain, i), "NX"}), kOk);
         EXPECT_EQ(client.ask({"SET", "plain", "text", "EX", "1000"}), kOk);
         node.sync();
     }
     TestNode node({.ssd_dir = folder.path()});
     TestClient client(node);
-    EXPECT_EQ(client.ask({"DBSIZE"}), ":4\r\n");
+    EXPECT_EQ(client.ask({"DBSIZE"}), ":6\r\n");
     EXPECT_THAT(node.http("GET", "/kv_events"), HasSubstr(R"("tier":"ssd")"));
     EXPECT_EQ(client.ask({"KV.LONGEST", name_of(*chain, 0), name_of(*chain, 2), "none"}), ":2\r\n");
     EXPECT_EQ(client.ask({"GET", name_of(*chain, 1)}), bulk(value_of(*chain, 1)));
@@ -265,8 +268,12 @@ TEST(RespServerTest, WhatTheSsdHasSurvivesTheNode) {
     EXPECT_THAT(client.ask({"SET", name_of(*chain, 2), value_of(*chain, 2, "another")}),
                 StartsWith("-NUMERICS "));
     EXPECT_EQ(client.ask({"SET", name_of(*chain, 0), value_of(*chain, 0), "NX"}), kNull);
+    EXPECT_EQ(client.ask({"MSET", "new", "1", name_of(*chain, 3), value_of(*chain, 3)}), kOk);
+    EXPECT_THAT(client.ask({"MSET", name_of(*chain, 4), value_of(*chain, 4, "another")}),
+                StartsWith("-NUMERICS "));
+    EXPECT_EQ(client.ask({"GET", name_of(*chain, 4)}), bulk(value_of(*chain, 4)));
     EXPECT_EQ(client.ask({"GETRANGE", "plain", "0", "1"}), bulk("te"));
-    EXPECT_THAT(node.http("POST", "/kv/drop", R"({"tenant":"acme"})"), HasSubstr(R"("done":3)"));
+    EXPECT_THAT(node.http("POST", "/kv/drop", R"({"tenant":"acme"})"), HasSubstr(R"("done":5)"));
     EXPECT_EQ(client.ask({"EXISTS", name_of(*chain, 0), name_of(*chain, 1), "plain"}), ":1\r\n");
 }
 
