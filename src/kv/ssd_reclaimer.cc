@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t kSegmentsMax = 2048;
 /// A bound that a full disk has set grows by this share of a segment with each one opened.
 constexpr std::uint64_t kGrowth = 8;
+/// Segments that it leaves room for at least: with less none could ever be opened again.
+constexpr std::uint64_t kLeast = 3;
 
 std::int64_t milliseconds(std::chrono::system_clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
@@ -42,7 +44,7 @@ void SsdReclaimer::shrink() {
 }
 
 void SsdReclaimer::disk_is_full() {
-    bytes_max_ = std::min(options_.bytes, space_.used());
+    bytes_max_ = std::min(options_.bytes, std::max(space_.used(), kLeast * options_.segment_bytes));
     log::warn("{}: the disk is full; the tier keeps to {} bytes", directory_.path(),
               bytes_max_.load());
 }

@@ -109,9 +109,8 @@ void SsdWriter::write_some() {
     }
     if (auto flushed = appender_.flush(); !flushed) {
         failed(flushed.error());
-    } else if (written) {
+    } else if (written && Clock::now() >= paused_until_) {
         pause_ = {};
-        gave_way_ = false;
     }
 }
 
@@ -151,7 +150,10 @@ Result<void> SsdWriter::open_segment(Retention retention) {
         if (auto room = reclaimer_.make_room(); !room) return room;
         opened = appender_.open_segment(retention);
     }
-    if (opened) reclaimer_.segment_opened();
+    if (opened) {
+        gave_way_ = false;
+        reclaimer_.segment_opened();
+    }
     return opened;
 }
 

@@ -55,7 +55,7 @@ private:
     Clock::time_point lives_paused_until_{};
     Clock::time_point paused_until_{};  ///< After a failure nothing is written for a while.
     std::chrono::milliseconds pause_{0};
-    bool gave_way_ = false;  ///< Room was made for a full disk since something was written last.
+    bool gave_way_ = false;  ///< Room was made for a full disk since a segment was opened last.
     std::thread thread_;
 };
 

@@ -105,6 +105,29 @@ TEST_P(SsdFaultTest, AFullDiskTakesNothingAndIsAskedAgainLater) {
     EXPECT_EQ(get("again"), "there");
 }
 
+// However little it holds and however often it finds the disk full: a tier that gave all its room away
+// would have none to open a segment in when the disk has room again.
+TEST_P(SsdFaultTest, ADiskThatIsFullAgainAndAgainLeavesRoomToGoOn) {
+    open_here();
+    for (int round = 0; round < 4; ++round) {
+        fill(10);
+        const std::uint64_t failures = tier_->stats().write_failures;
+        plant(&FaultPoints::disk_full);
+        EXPECT_TRUE(eventually([&] {
+            // What fits into an open segment is written in between.
+            put("small", "value");
+            for (int i = 50; i < 90; ++i) put(name(i), value(i));
+            return !sync() && tier_->stats().write_failures >= failures + 2;
+        }));
+        mend();
+        EXPECT_TRUE(eventually([&] {
+            put("again", value(round));
+            return sync().has_value();
+        }));
+        EXPECT_TRUE(get("again") == value(round)) << round;
+    }
+}
+
 TEST_P(SsdFaultTest, ADiskThatFailsIsAMissAndComesBack) {
     open_here();
     fill(20);
