@@ -349,8 +349,8 @@ TEST(KvPullTest, AReleaseIsNoErrorWhateverItNames) {
 TEST(KvPullTest, AReaderThatIsSlowKeepsItsBlocksAfterTheirRelease) {
     TestWorker worker;
     TestClient client;
-    // 1.5 MB: more than is written ahead, and than the sockets between take at once.
-    const port::GenerateRequest asked = request(1, 4'000, 20);
+    // 5 MB: more than is written ahead, and than a socket's buffer ever grows to (tcp_wmem: 4 MB).
+    const port::GenerateRequest asked = request(1, 13'000, 20);
     const port::GenerateFrame first = prefill(worker, asked);
     const std::string body = pull_of(first, first.kv->source.keys);
     RawSocket slow(worker.port(), 4096);
