@@ -41,7 +41,8 @@ KvFetch::KvFetch(Host host, const port::GenerateRequest& request,
       rid_(request.rid),
       tokens_(request.input_ids),
       names_(host_.engine.key_root(), salt_of(request.kv)),
-      sources_(request.kv.sources) {
+      sources_(request.kv.sources),
+      hops_((request.input_ids.size() + request.resume_output_ids.size() - 1) / kBlockTokens) {
     tokens_.insert(tokens_.end(), request.resume_output_ids.begin(),
                    request.resume_output_ids.end());
     auto chain = std::make_shared<kvnode::Chain>();
@@ -150,9 +151,9 @@ void KvFetch::add_hops() {
     const auto add_peers = [this](bool handover) {
         for (const port::KvSource& source : sources_) {
             if (source.hold.empty() == handover) continue;
-            Hop hop{.source = kPeer, .speed = &host_.tiers.peers, .peer = &source};
+            KvHop hop{.source = kPeer, .speed = &host_.tiers.peers, .peer = &source};
             hop.has.assign(source.keys.size(), Retention::kNone);
-            add_hop(std::move(hop));
+            hops_.add(std::move(hop));
         }
     };
     add_peers(true);
@@ -160,38 +161,35 @@ void KvFetch::add_hops() {
     for (std::size_t i = 0; i < found_in_.size(); ++i) {
         KvTier& tier = *host_.tiers.all[i];
         if (!tier.is_memory && !std::exchange(peers_added, true)) add_peers(false);
-        add_hop({.source = tier.name,
-                 .speed = &tier.speed,
-                 .store = tier.store.get(),
-                 .has = std::move(found_in_[i])});
+        hops_.add({.source = tier.name,
+                   .speed = &tier.speed,
+                   .store = tier.store.get(),
+                   .has = std::move(found_in_[i])});
     }
     if (!peers_added) add_peers(false);
     decide();
 }
 
-void KvFetch::add_hop(Hop hop) {
-    hop.has.resize(wanted_.size());
-    hops_.push_back(std::move(hop));
+kv::StoredParts KvFetch::here() const {
+    kv::StoredParts here;
+    for (const Wanted& each : wanted_) here.push_back(!each.source.empty());
+    return here;
 }
 
-/// Of the missing blocks that no hand-over brings and somebody has, which go to `blocks`.
-kv::LoadPrediction KvFetch::predict(std::vector<std::size_t>& blocks) {
-    kv::LoadPrediction prediction;
-    std::vector<std::size_t> of_hop(hops_.size());
-    for (std::size_t i = 0; i < wanted_.size(); ++i) {
-        if (!wanted_[i].source.empty()) continue;
-        const auto hop =
-            std::ranges::find_if(hops_, [i](const Hop& each) { return each.has[i].has_value(); });
-        if (hop == hops_.end() || hop->is_handover()) continue;
-        ++of_hop[static_cast<std::size_t>(hop - hops_.begin())];
-        blocks.push_back(i);
-    }
-    const std::size_t value_bytes = block_bytes(host_.engine) + kAroundPayload;
-    for (std::size_t i = 0; i < hops_.size(); ++i)
-        if (of_hop[i] > 0) prediction.load += hops_[i].speed->predict(of_hop[i] * value_bytes);
-    prediction.compute = compute_time(blocks);
-    prediction.queue = host_.engine.prefill_time(0, host_.engine.stats().pending_tokens);
-    return prediction;
+std::vector<std::size_t> KvFetch::to_load() const {
+    const kv::StoredParts in_pool = here();
+    kv::StoredParts there = in_pool;
+    for (std::size_t i = 0; i < there.size(); ++i)
+        there[i] = there[i] || hops_.first_with(i) != nullptr;
+    std::vector<std::size_t> blocks = usable_blocks(there, tokens_.size()).load.front();
+    std::erase_if(blocks, [&](std::size_t block) { return in_pool[block]; });
+    return blocks;
+}
+
+kv::LoadPrediction KvFetch::predict(const std::vector<std::size_t>& blocks) const {
+    return {.queue = host_.engine.prefill_time(0, host_.engine.stats().pending_tokens),
+            .compute = compute_time(blocks),
+            .load = hops_.load_time(blocks, block_bytes(host_.engine) + kAroundPayload)};
 }
 
 std::chrono::nanoseconds KvFetch::compute_time(const std::vector<std::size_t>& blocks) const {
@@ -207,41 +205,28 @@ std::chrono::nanoseconds KvFetch::compute_time(const std::vector<std::size_t>& b
 }
 
 void KvFetch::decide() {
-    std::vector<std::size_t> blocks;
-    const kv::LoadPrediction predicted = predict(blocks);
+    std::vector<std::size_t> blocks = to_load();
+    std::erase_if(blocks, [this](std::size_t i) { return hops_.first_with(i)->is_handover(); });
     if (blocks.empty()) return make_room();
+    const kv::LoadPrediction predicted = predict(blocks);
     const auto now = Clock::now();
-    bool stale = false;
-    for (const Hop& hop : hops_)
-        stale |= !hop.is_handover() && hop.speed->stale(now) &&
-                 std::ranges::any_of(hop.has, [](const auto& has) { return has.has_value(); });
-    load_ = LoadRecord{.choice = kv::choose(predicted, host_.tiers.forced, stale),
-                       .predicted = predicted};
+    load_ =
+        LoadRecord{.choice = kv::choose(predicted, host_.tiers.forced, hops_.speed_is_stale(now)),
+                   .predicted = predicted};
     load_until_ = now + (host_.tiers.forced ? std::chrono::nanoseconds(host_.tiers.load_time)
                                             : kv::patience(predicted, host_.tiers.load_time));
-    if (load_->choice == kv::LoadChoice::kRecompute) drop_choices(0, blocks);
+    // All others are computed, wherever they are.
+    if (load_->choice == kv::LoadChoice::kRecompute) hops_.forget(blocks);
     if (load_->choice == kv::LoadChoice::kProbe) {
-        drop_choices(kProbeBlocks, blocks);
+        hops_.forget(std::span(blocks).subspan(std::min(kProbeBlocks, blocks.size())));
         load_until_ = now + host_.tiers.find_time;
     }
     make_room();
 }
 
-/// All of `blocks` but the first `keep` are computed, wherever they are.
-void KvFetch::drop_choices(std::size_t keep, std::vector<std::size_t> blocks) {
-    blocks.erase(blocks.begin(),
-                 blocks.begin() + static_cast<std::ptrdiff_t>(std::min(keep, blocks.size())));
-    for (Hop& hop : hops_)
-        for (const std::size_t block : blocks) hop.has[block].reset();
-}
-
 void KvFetch::make_room() {
     std::size_t count = 0;
-    for (std::size_t i = 0; i < wanted_.size(); ++i) {
-        const bool had =
-            std::ranges::any_of(hops_, [i](const Hop& hop) { return hop.has[i].has_value(); });
-        if (wanted_[i].source.empty() && had) wanted_[i].room = count++;
-    }
+    for (const std::size_t block : to_load()) wanted_[block].room = count++;
     if (tail_) tail_->room = count++;
     if (count == 0) return finish();
     auto on_room = with_self([](KvFetch& self, std::shared_ptr<engine::BlockHold> room) {
@@ -260,23 +245,22 @@ void KvFetch::on_room(std::shared_ptr<engine::BlockHold> room) {
 }
 
 void KvFetch::ask_next() {
-    while (next_hop_ < hops_.size()) {
-        Hop& hop = hops_[next_hop_++];
+    while (KvHop* const hop = hops_.next()) {
         asked_.clear();
         for (std::size_t i = 0; i < wanted_.size(); ++i)
-            if (wanted_[i].source.empty() && wanted_[i].room && hop.has[i])
+            if (wanted_[i].source.empty() && wanted_[i].room && hop->has[i])
                 asked_.push_back(&wanted_[i]);
         // The whole block is better than a part of it.
         const bool whole = held_ < wanted_.size() && !wanted_[held_].source.empty();
-        if (hop.is_handover() && tail_ && tail_->source.empty() && !whole &&
-            hop.peer->keys.size() == held_ && hop.peer->tail_tokens == tail_->tokens)
+        if (hop->is_handover() && tail_ && tail_->source.empty() && !whole &&
+            hop->peer->keys.size() == held_ && hop->peer->tail_tokens == tail_->tokens)
             asked_.push_back(&*tail_);
-        if (!asked_.empty()) return ask(hop);
+        if (!asked_.empty()) return ask(*hop);
     }
     finish();
 }
 
-void KvFetch::ask(Hop& hop) {
+void KvFetch::ask(const KvHop& hop) {
     const auto now = Clock::now();
     hop_began_ = now;
     hop_bytes_ = 0;
@@ -288,7 +272,7 @@ void KvFetch::ask(Hop& hop) {
     ask_store(hop, load_until_);
 }
 
-void KvFetch::ask_peer(const Hop& hop, std::chrono::nanoseconds time) {
+void KvFetch::ask_peer(const KvHop& hop, std::chrono::nanoseconds time) {
     std::vector<kv::BlockKey> keys;
     for (const Wanted* each : asked_) keys.push_back(each->name.key);
     pull_ = std::make_unique<KvPull>(
@@ -306,7 +290,7 @@ void KvFetch::ask_peer(const Hop& hop, std::chrono::nanoseconds time) {
             .on_end = with_self([](KvFetch& self, const std::string& why) { self.end_hop(why); })});
 }
 
-void KvFetch::ask_store(Hop& hop, Clock::time_point until) {
+void KvFetch::ask_store(const KvHop& hop, Clock::time_point until) {
     std::vector<kvnode::FoundBlock> blocks;
     for (Wanted* const each : asked_) {
         const auto index = static_cast<std::size_t>(each - wanted_.data());
@@ -345,7 +329,7 @@ void KvFetch::on_corrupt(const Error& error) {
 
 void KvFetch::end_hop(const std::string& why) {
     const auto self = shared_from_this();
-    const Hop& hop = hops_[next_hop_ - 1];
+    const KvHop& hop = hops_.present();
     if (!why.empty())
         log::warn("request {}: blocks of {} can't be had: {}", rid_,
                   hop.peer != nullptr ? hop.peer->url : std::string(hop.source), why);
@@ -358,11 +342,16 @@ void KvFetch::end_hop(const std::string& why) {
 }
 
 KvFetch::Fetched KvFetch::count() const {
-    Fetched fetched{.missing_tokens = tokens_.size() - 1, .corrupt_blocks = corrupt_};
+    const kv::UsablePrefix prefix = usable_blocks(here(), tokens_.size());
+    Fetched fetched{
+        .imported_tokens = prefix.compute.empty() ? prefix.tokens : prefix.compute.front().begin,
+        .missing_tokens = tokens_.size() - 1 - prefix.saved(),
+        .corrupt_blocks = corrupt_,
+        .load = load_,
+        .chain = chain_,
+        .names = names_};
     const auto add = [&fetched](const Wanted& wanted) {
-        if (wanted.source.empty()) return;
-        fetched.missing_tokens -= wanted.tokens;
-        if (wanted.source == kPool) return;
+        if (wanted.source.empty() || wanted.source == kPool) return;
         fetched.tokens_by_source[std::string(wanted.source)] += wanted.tokens;
         ++fetched.blocks;
     };
@@ -370,16 +359,12 @@ KvFetch::Fetched KvFetch::count() const {
         add(each);
         fetched.sources.push_back(each.source);
     }
-    const bool tail_is_used = tail_ && (held_ >= wanted_.size() || wanted_[held_].source.empty());
-    if (tail_is_used) add(*tail_);
-    std::size_t run = 0;
-    while (run < wanted_.size() && !wanted_[run].source.empty()) ++run;
-    fetched.imported_tokens = run * kBlockTokens;
-    if (run == held_ && tail_is_used && !tail_->source.empty())
-        fetched.imported_tokens += tail_->tokens;
-    fetched.load = load_;
-    fetched.chain = chain_;
-    fetched.names = names_;
+    const bool tail_is_used = tail_ && !tail_->source.empty() &&
+                              (held_ >= wanted_.size() || wanted_[held_].source.empty());
+    if (!tail_is_used) return fetched;
+    add(*tail_);
+    fetched.missing_tokens -= tail_->tokens;
+    if (fetched.imported_tokens == held_ * kBlockTokens) fetched.imported_tokens += tail_->tokens;
     return fetched;
 }
 

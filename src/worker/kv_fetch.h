@@ -9,7 +9,7 @@
 // if its checksums, key, parent and sizes are right. A hand-over's blocks are always fetched; others
 // only if that is predicted to be sooner than computing them (kv/load_choice.h), and no longer than
 // computing them would have taken. One place after the other is asked for what is still missing.
-// Blocks may be missing in the middle: the engine computes what lies between.
+// Blocks may be missing in the middle: the engine computes what lies between (kv/usable_prefix.h).
 //
 // Everything on the loop's thread, but for the copies' room, which the engine gives.
 
@@ -25,6 +25,7 @@
 #include "net/event_loop.h"
 #include "net/http_client.h"
 #include "port/generate.h"
+#include "worker/kv_hops.h"
 #include "worker/kv_options.h"
 #include "worker/kv_pull.h"
 #include "worker/kv_releases.h"
@@ -84,16 +85,6 @@ private:
         std::string_view source;          ///< Empty: missing.
         std::optional<std::size_t> room;  ///< Its place in `room_`, if it is to be loaded.
     };
-    /// One place to ask.
-    struct Hop {
-        std::string_view source;
-        kv::TierSpeed* speed = nullptr;
-        kvnode::BlockStore* store = nullptr;        ///< Or
-        const port::KvSource* peer = nullptr;       ///< another worker.
-        std::vector<std::optional<Retention>> has;  ///< By block.
-        [[nodiscard]] bool is_handover() const { return peer != nullptr && !peer->hold.empty(); }
-    };
-
     template <class Work>
     [[nodiscard]] auto with_self(Work work);
 
@@ -104,18 +95,20 @@ private:
     void on_look(engine::BlockDesk::Found found);
     void find_in_tiers();
     void add_hops();
-    void add_hop(Hop hop);
+    /// By block: whether it is in the pool, or has come.
+    [[nodiscard]] kv::StoredParts here() const;
+    /// Of the longest usable prefix, what is not here.
+    [[nodiscard]] std::vector<std::size_t> to_load() const;
     void decide();
-    [[nodiscard]] kv::LoadPrediction predict(std::vector<std::size_t>& blocks);
+    [[nodiscard]] kv::LoadPrediction predict(const std::vector<std::size_t>& blocks) const;
     [[nodiscard]] std::chrono::nanoseconds compute_time(
         const std::vector<std::size_t>& blocks) const;
-    void drop_choices(std::size_t keep, std::vector<std::size_t> blocks);
     void make_room();
     void on_room(std::shared_ptr<engine::BlockHold> room);
     void ask_next();
-    void ask(Hop& hop);
-    void ask_peer(const Hop& hop, std::chrono::nanoseconds time);
-    void ask_store(Hop& hop, Clock::time_point until);
+    void ask(const KvHop& hop);
+    void ask_peer(const KvHop& hop, std::chrono::nanoseconds time);
+    void ask_store(const KvHop& hop, Clock::time_point until);
     void on_value(std::size_t asked, std::string_view source, const kv::BlockValue& value,
                   std::size_t bytes);
     void on_corrupt(const Error& error);
@@ -137,8 +130,7 @@ private:
     std::size_t held_ = 0;        ///< Of `wanted_`, those that some hand-over's source holds.
     std::vector<std::vector<std::optional<Retention>>> found_in_;  ///< By tier.
     std::size_t finds_ = 0;                                        ///< Under way.
-    std::vector<Hop> hops_;
-    std::size_t next_hop_ = 0;
+    KvHops hops_;
     std::optional<LoadRecord> load_;
     Clock::time_point load_until_;
     std::vector<Wanted*> asked_;                      ///< Of the present hop.

@@ -349,18 +349,24 @@ TEST(KvPullTest, AReleaseIsNoErrorWhateverItNames) {
 TEST(KvPullTest, AReaderThatIsSlowKeepsItsBlocksAfterTheirRelease) {
     TestWorker worker;
     TestClient client;
-    // 5 MB: more than is written ahead, and than a socket's buffer ever grows to (tcp_wmem: 4 MB).
-    const port::GenerateRequest asked = request(1, 13'000, 20);
-    const port::GenerateFrame first = prefill(worker, asked);
-    const std::string body = pull_of(first, first.kv->source.keys);
+    // 6 MB: more than is written ahead, and than a socket's buffer ever grows to (tcp_wmem: 4 MB).
+    std::vector<port::GenerateFrame> held;
+    std::vector<Sha256Digest> keys;
+    for (std::uint32_t i = 0; i < 4; ++i) {
+        held.push_back(prefill(worker, request(i, 4'000, 20)));
+        const auto& more = held.back().kv->source.keys;
+        keys.insert(keys.end(), more.begin(), more.end());
+    }
+    const std::string body = pull_of(held.front(), keys);
     RawSocket slow(worker.port(), 4096);
     ASSERT_TRUE(
         slow.send("POST /kv/pull HTTP/1.1\r\nHost: w\r\nConnection: close\r\n"
                   "Content-Length: " +
                   std::to_string(body.size()) + "\r\n\r\n" + body));
     EXPECT_THAT(slow.read_until("\r\n\r\n"), HasSubstr("200"));
-    client.fetch(post(worker.url("/kv/release"),
-                      port::to_json(port::KvReleaseRequest{.hold = first.kv->source.hold})));
+    for (const port::GenerateFrame& each : held)
+        client.fetch(post(worker.url("/kv/release"),
+                          port::to_json(port::KvReleaseRequest{.hold = each.kv->source.hold})));
     EXPECT_EQ(worker.holds(), 0U);
     EXPECT_GT(worker.stats().blocks_held, 0U);
     slow.reset_connection();
