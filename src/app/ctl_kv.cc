@@ -32,7 +32,7 @@ struct Options {
     std::string password_env;
     std::string tenant;
     std::string retention;
-    std::string name;
+    std::vector<std::string> names;
     std::string id;
     std::string prompt;
     std::string file;
@@ -96,7 +96,10 @@ std::uint64_t count(const json::object& results, std::string_view key) {
 // ---- status, nodes --------------------------------------------------------------------------------
 
 int status(const Options& options) {
-    return show(options, ask(options, {.url = "/admin/kv/status"}), kv_status_text);
+    const auto said = ask(options, {.url = "/admin/kv/status"});
+    const int shown = show(options, said, kv_status_text);
+    if (shown != kDone) return shown;
+    return all_did(*said) ? kDone : kFailed;
 }
 
 int list_nodes(const Options& options) {
@@ -126,10 +129,10 @@ int drop(const Options& options) {
     json::object order;
     if (!options.tenant.empty()) order["tenant"] = options.tenant;
     if (!options.retention.empty()) order["class"] = options.retention;
-    if (!options.name.empty()) order["name"] = options.name;
+    if (!options.names.empty()) order["name"] = options.names.front();
     if (order.empty()) return fail(kWrongUse, "say what to drop: --tenant, --class or --name");
     return give_order(options, "/admin/kv/drop", order, "dropped", "could not be",
-                      [](const json::object&) { return true; });
+                      [](const json::object& said) { return count(said, "failed") == 0; });
 }
 
 /// The chat whose beginning is meant.
@@ -147,13 +150,14 @@ Result<json::value> read_chat(const Options& options) {
 int pin(const Options& options) {
     const int ways =
         static_cast<int>(!options.id.empty()) + static_cast<int>(!options.prompt.empty()) +
-        static_cast<int>(!options.file.empty()) + static_cast<int>(!options.name.empty());
+        static_cast<int>(!options.file.empty()) + static_cast<int>(!options.names.empty());
     if (ways != 1) return fail(kWrongUse, "say what to pin: ID, --system, --request or --name");
     const auto time = parse_duration(options.time);
     if (!time) return fail(kWrongUse, time.error());
     json::object order{{"seconds", std::chrono::ceil<std::chrono::seconds>(*time).count()}};
     if (!options.id.empty()) order["id"] = options.id;
-    if (!options.name.empty()) order["names"] = json::array{options.name};
+    if (!options.names.empty())
+        order["names"] = json::array(options.names.begin(), options.names.end());
     if (!options.prompt.empty() || !options.file.empty()) {
         auto chat = read_chat(options);
         if (!chat) return fail(kWrongUse, chat.error());
@@ -225,7 +229,9 @@ Run define_drop(CLI::App& verb) {
                     "all of a class, agent or chat; of both: --tenant")
         ->check(CLI::IsMember({"agent", "chat"}))
         ->type_name("CLASS");
-    verb.add_option("--name", options->name, "One block: kv:TENANT:CLASS:KEY")->type_name("NAME");
+    verb.add_option("--name", options->names, "One block: kv:TENANT:CLASS:KEY")
+        ->expected(1)
+        ->type_name("NAME");
     return [options] { return drop(*options); };
 }
 
@@ -236,7 +242,8 @@ Run define_pin(CLI::App& verb) {
     verb.add_option("--system", options->prompt, "A chat's system text")->type_name("TEXT");
     verb.add_option("--request", options->file, "A file: the body of a chat request")
         ->type_name("FILE");
-    verb.add_option("--name", options->name, "One block: kv:TENANT:CLASS:KEY")->type_name("NAME");
+    verb.add_option("--name", options->names, "Blocks, one or several: kv:TENANT:CLASS:KEY")
+        ->type_name("NAME");
     verb.add_option("--tenant", options->tenant, "Whose chat it is; without keys: default")
         ->type_name("NAME");
     verb.add_option("--conversation", options->conversation,

@@ -67,7 +67,7 @@ private:
 TEST(CtlKvTest, AStatusShowsTiersTenantsAndWhoIsForeignGoneOrLate) {
     const Admin admin{std::string(kStatus)};
     const auto outcome = admin.run({"status"});
-    EXPECT_EQ(outcome.code, kDone) << outcome.err;
+    EXPECT_EQ(outcome.code, kFailed) << "one of ours did not answer";
     EXPECT_THAT(outcome.out, HasSubstr("epoch 2: 2 nodes"));
     EXPECT_THAT(outcome.out, HasSubstr("redis://valkey:6379  foreign"));
     EXPECT_THAT(outcome.out, HasSubstr("stable-0 follows epoch 1"));
@@ -76,6 +76,15 @@ TEST(CtlKvTest, AStatusShowsTiersTenantsAndWhoIsForeignGoneOrLate) {
     EXPECT_THAT(outcome.out, testing::ContainsRegex("redis://h:1 +no answer: gone"));
     EXPECT_THAT(outcome.out, testing::ContainsRegex("acme +chat +dram +1 MiB +7\n"));
     EXPECT_EQ(admin.run({"status", "--json"}).out, std::string(kStatus) + "\n");
+}
+
+TEST(CtlKvTest, AStatusOfAllThatCouldBeAskedIsDone) {
+    const Admin admin{
+        R"({"epoch":1,"members":[],"holders":[{"kind":"node","url":"redis://valkey:6379",)"
+        R"("foreign":true,"status":null,"error":"not ours"}]})"};
+    const auto outcome = admin.run({"status"});
+    EXPECT_EQ(outcome.code, kDone) << outcome.err;
+    EXPECT_THAT(outcome.out, testing::ContainsRegex("redis://valkey:6379 +foreign: not ours"));
 }
 
 TEST(CtlKvTest, NodesAreAddedAndRemovedByTheirUrls) {
@@ -92,12 +101,17 @@ TEST(CtlKvTest, NodesAreAddedAndRemovedByTheirUrls) {
 TEST(CtlKvTest, OrdersSayWhatTheyMean) {
     const Admin admin{std::string(kResults)};
     const auto dropped = admin.run({"drop", "--tenant", "acme", "--class", "chat"});
-    // A foreign server can't be told anything: that is no failure.
-    EXPECT_EQ(dropped.code, kDone) << dropped.err;
+    EXPECT_EQ(dropped.code, kFailed) << "one block could not be dropped";
     EXPECT_EQ(admin.asked(), R"(POST /admin/kv/drop {"tenant":"acme","class":"chat"})");
-    EXPECT_THAT(dropped.out, HasSubstr("stable-0: 3 blocks dropped"));
+    EXPECT_THAT(dropped.out, HasSubstr("stable-0: 3 blocks dropped, 1 KiB, 1 could not be"));
+    // A foreign server can't be told anything: that is no failure.
     EXPECT_EQ(admin.run({"pin", "r1", "--for", "2h"}).code, kDone);
     EXPECT_EQ(admin.asked(), R"(POST /admin/kv/pin {"seconds":7200,"id":"r1"})");
+    EXPECT_EQ(
+        admin.run({"pin", "--name", "kv:a:chat:1", "kv:a:chat:2", "--name", "kv:a:chat:3"}).code,
+        kDone);
+    EXPECT_EQ(admin.asked(), R"(POST /admin/kv/pin {"seconds":3600,)"
+                             R"("names":["kv:a:chat:1","kv:a:chat:2","kv:a:chat:3"]})");
     EXPECT_EQ(admin.run({"pin", "--system", "Be brief.", "--tenant", "acme"}).code, kDone);
     EXPECT_THAT(admin.asked(), HasSubstr(R"("content":"Be brief.")"));
     EXPECT_THAT(admin.asked(), HasSubstr(R"("tenant":"acme")"));
@@ -113,7 +127,16 @@ TEST(CtlKvTest, WhatIsNotSaidIsWrongUse) {
     EXPECT_EQ(admin.run({"pin"}).code, kWrongUse);
     EXPECT_EQ(admin.run({"pin", "r1", "--system", "x"}).code, kWrongUse);
     EXPECT_EQ(admin.run({"pin", "r1", "--for", "soon"}).code, kWrongUse);
+    EXPECT_EQ(admin.run({"drop", "--name", "kv:a:chat:1", "--name", "kv:a:chat:2"}).code,
+              kWrongUse);
     EXPECT_EQ(admin.asked(), "");
+}
+
+TEST(CtlKvTest, ADropThatAllObeyedIsDone) {
+    const Admin admin{
+        R"({"holders":[{"kind":"node","url":"redis://h:1","foreign":false,"done":2,"bytes":0,)"
+        R"("failed":0}],"done":2,"bytes":0,"failed":0})"};
+    EXPECT_EQ(admin.run({"drop", "--tenant", "a"}).code, kDone);
 }
 
 TEST(CtlKvTest, AHolderOfOursThatDidNotObeyIsAFailure) {
