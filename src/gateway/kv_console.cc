@@ -209,7 +209,11 @@ std::vector<KvHolder> KvConsole::holders() const {
                 {.name = worker.name, .pool = pool->name(), .url = worker.url, .http = worker.url});
     }
     for (const KvNode& node : services_.members.nodes())
-        all.push_back({.name = {}, .pool = {}, .url = node.url, .http = node.http});
+        all.push_back({.name = {},
+                       .pool = {},
+                       .url = node.url,
+                       .http = node.http,
+                       .password = password_of(node).value_or("")});
     return all;
 }
 

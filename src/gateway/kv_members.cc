@@ -128,6 +128,8 @@ const KvNode* KvMembers::find(std::string_view url) const {
 
 Result<bool> KvMembers::add(KvNode node) {
     if (const auto good = check_kv_node(node); !good) return std::unexpected(good.error());
+    // Better now than when the first worker is to be told.
+    if (const auto known = password_of(node); !known) return std::unexpected(known.error());
     std::vector<KvNode> nodes = nodes_;
     const auto known = std::ranges::find(nodes, node.url, &KvNode::url);
     if (known != nodes.end() && *known == node) return false;
@@ -152,16 +154,26 @@ Result<void> KvMembers::remove(std::string_view url) {
     return change(std::move(nodes));
 }
 
+Result<void> KvMembers::overtake() { return change(nodes_); }
+
 void KvMembers::saw(std::uint64_t epoch) { seen_ = std::max(seen_, epoch); }
 
-Result<std::string> url_with_password(const KvNode& node) {
-    if (node.password_env.empty()) return node.url;
+Result<std::string> password_of(const KvNode& node) {
+    if (node.password_env.empty()) return std::string();
     const char* const password = std::getenv(node.password_env.c_str());
-    if (password == nullptr || *password == '\0')
-        return std::unexpected(Error::invalid(fmt::format(
-            "{} takes its password from ${}, which is not set", node.url, node.password_env)));
+    if (password != nullptr && *password != '\0') return std::string(password);
+    return std::unexpected(Error::invalid(
+        fmt::format("{} takes its password from ${}, which is not set in the gateway's environment",
+                    node.url, node.password_env),
+        "password_env"));
+}
+
+Result<std::string> url_with_password(const KvNode& node) {
+    const auto password = password_of(node);
+    if (!password) return std::unexpected(password.error());
+    if (password->empty()) return node.url;
     const std::string_view scheme = scheme_of(node.url);
-    return fmt::format("{}:{}@{}", scheme, net::percent_encode(password),
+    return fmt::format("{}:{}@{}", scheme, net::percent_encode(*password),
                        std::string_view(node.url).substr(scheme.size()));
 }
 

@@ -40,14 +40,16 @@ public:
     [[nodiscard]] const std::vector<KvNode>& nodes() const { return nodes_; }
     [[nodiscard]] const KvNode* find(std::string_view url) const;
 
-    /// False if it was there like this already. Error `kInvalid`, `kExhausted` for one too many, or why
-    /// the list can't be kept.
+    /// False if it was there like this already. Error `kInvalid`, also for a password that the
+    /// environment doesn't have, `kExhausted` for one too many, or why the list can't be kept.
     [[nodiscard]] Result<bool> add(KvNode node);
     /// Error `kNotFound` if there is none of this URL.
     [[nodiscard]] Result<void> remove(std::string_view url);
 
     /// A worker follows this epoch, of whatever list: the next change of ours will be newer.
     void saw(std::uint64_t epoch);
+    /// The same list with an epoch that is newer than all that were seen. An error if it can't be kept.
+    [[nodiscard]] Result<void> overtake();
 
 private:
     explicit KvMembers(std::string path) : path_(std::move(path)) {}
@@ -61,6 +63,9 @@ private:
     std::vector<KvNode> nodes_;
     std::vector<KvNode> configured_;
 };
+
+/// From the environment; empty if it asks for none. Error `kInvalid` if the variable is not set.
+[[nodiscard]] Result<std::string> password_of(const KvNode& node);
 
 /// The URL with which `node` is called: with its password from the environment, if it has one. Error
 /// `kInvalid` if the variable is not set.

@@ -51,6 +51,8 @@ void KvSurvey::ask(std::size_t index) {
                                .head_time = question_.time,
                                .stall_time = question_.time};
     if (!question_.body.empty()) request.headers.set("Content-Type", "application/json");
+    if (!answers_[index].holder.password.empty())
+        request.headers.set("Authorization", "Bearer " + answers_[index].holder.password);
     running_[index] = std::make_unique<discovery::CollectedCall>(
         loop_, client_, std::move(request), kAnswerBytes, question_.time,
         [this, index](Result<discovery::CollectedAnswer> answer) {

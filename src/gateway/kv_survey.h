@@ -20,10 +20,11 @@
 namespace sluice::gateway {
 
 struct KvHolder {
-    std::string name;    ///< Of a worker; empty for a node.
-    std::string pool{};  ///< Of a worker.
-    std::string url;     ///< "http://127.0.0.1:40001", "redis://10.0.0.7:7301"
-    std::string http{};  ///< Where it is asked; empty: it is no server of ours, and can't be.
+    std::string name;        ///< Of a worker; empty for a node.
+    std::string pool{};      ///< Of a worker.
+    std::string url;         ///< "http://127.0.0.1:40001", "redis://10.0.0.7:7301"
+    std::string http{};      ///< Where it is asked; empty: it is no server of ours, and can't be.
+    std::string password{};  ///< Of a node; empty: it asks for none.
 
     [[nodiscard]] bool is_node() const { return name.empty(); }
     [[nodiscard]] bool is_foreign() const { return http.empty(); }

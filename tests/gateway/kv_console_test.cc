@@ -35,11 +35,12 @@ public:
             return true;
         }
         asked.push_back(request.path + " " + request.body);
+        authorization = std::string(request.headers.find("Authorization").value_or(""));
         if (request.path == "/kv/status") {
             exchange.respond(net::HttpResponse::json(200, to_json(status)));
         } else if (request.path == "/kv/nodes") {
             orders.push_back(*port::parse_kv_nodes_order(request.body));
-            exchange.respond(net::HttpResponse::json(takes_nodes ? 200 : 503, "{}"));
+            exchange.respond(net::HttpResponse::json(nodes_status, "{}"));
         } else {
             exchange.respond(net::HttpResponse::json(200, to_json(result)));
         }
@@ -52,7 +53,8 @@ public:
 
     port::KvStatus status;
     port::KvOrderResult result;
-    bool takes_nodes = true;
+    int nodes_status = 200;
+    std::string authorization;  ///< Of the last question.
     std::vector<std::string> asked;
     std::vector<port::KvNodesOrder> orders;
 
@@ -89,12 +91,12 @@ protected:
 };
 
 TEST_F(KvConsoleTest, AWorkerIsToldOfTheNodesUntilItFollowsThem) {
-    cache.takes_nodes = false;
+    cache.nodes_status = 503;
     start_with({node()});
     run_until([&] { return cache.orders.size() >= 2; });
     EXPECT_EQ(cache.orders[0].epoch, 1U);
     EXPECT_THAT(cache.orders[0].nodes, ElementsAre("redis://127.0.0.1:7301"));
-    cache.takes_nodes = true;
+    cache.nodes_status = 200;
     worker->kv_epoch = 1;
     const std::size_t told = cache.orders.size();
     // Two looks at its state later nothing more was said.
@@ -140,6 +142,43 @@ TEST_F(KvConsoleTest, NodesComeAndGoAndWorkersAreToldAtOnce) {
     EXPECT_EQ(admin("POST", "/admin/kv/nodes", R"({"url":"h:1"})").status, 400);
     EXPECT_EQ(admin("POST", "/admin/kv/nodes", "[]").status, 400);
     EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/kv_nodes.json"));
+}
+
+TEST_F(KvConsoleTest, AWorkerThatFollowsANewerListIsOvertaken) {
+    start_with({node()});
+    run_until([&] { return !cache.orders.empty(); });
+    worker->kv_epoch = 1;
+    run_until([&, seen = worker->looks] { return worker->looks >= seen + 2; });
+    cache.orders.clear();
+    // Between two looks another gateway told it something.
+    worker->kv_epoch = 40;
+    cache.nodes_status = 409;
+    EXPECT_EQ(admin("POST", "/admin/kv/nodes", R"({"url":"redis://i:1"})").status, 200);
+    run_until([&] { return !cache.orders.empty() && cache.orders.back().epoch == 41; });
+    EXPECT_THAT(cache.orders.back().nodes, ElementsAre("redis://127.0.0.1:7301", "redis://i:1"));
+    cache.nodes_status = 200;
+    worker->kv_epoch = 41;
+    run_until([&, seen = worker->looks] { return worker->looks >= seen + 2; });
+    EXPECT_EQ(admin("GET", "/admin/kv/nodes").json().at("epoch").to_number<int>(), 41);
+    // What another gateway's list is now is not ours to undo.
+    worker->kv_epoch = 50;
+    run_until([&, seen = worker->looks] { return worker->looks >= seen + 2; });
+    EXPECT_EQ(cache.orders.back().epoch, 41U);
+}
+
+TEST_F(KvConsoleTest, ANodeIsAskedWithItsPassword) {
+    KvNode locked = node();
+    locked.password_env = "KV_CONSOLE_TEST_PASSWORD";
+    ::setenv("KV_CONSOLE_TEST_PASSWORD", "sesame", 1);
+    start_with({locked});
+    EXPECT_EQ(admin("POST", "/admin/kv/drop", R"({"tenant":"acme"})").status, 200);
+    EXPECT_EQ(node_.authorization, "Bearer sesame");
+    EXPECT_EQ(cache.authorization, "") << "it is no worker's concern";
+    ::unsetenv("KV_CONSOLE_TEST_PASSWORD");
+    EXPECT_EQ(admin("POST", "/admin/kv/nodes",
+                    R"({"url":"redis://i:1","password_env":"KV_CONSOLE_TEST_PASSWORD"})")
+                  .status,
+              400);
 }
 
 TEST_F(KvConsoleTest, AStatusJoinsWorkersAndNodesAndNamesForeignOnesAsSuch) {

@@ -19,6 +19,11 @@ const KvNode kForeign{.url = "rediss://cache:6380", .password_env = "KV_MEMBERS_
 
 class KvMembersTest : public testing::Test {
 protected:
+    KvMembersTest() { ::setenv("KV_MEMBERS_TEST_PASSWORD", "secret", 1); }
+    ~KvMembersTest() override { ::unsetenv("KV_MEMBERS_TEST_PASSWORD"); }
+    KvMembersTest(const KvMembersTest&) = delete;
+    KvMembersTest& operator=(const KvMembersTest&) = delete;
+
     [[nodiscard]] std::string path() const { return folder_.path() + "/kv_nodes.json"; }
     [[nodiscard]] KvMembers open(std::vector<KvNode> configured) const {
         return *KvMembers::open(path(), std::move(configured));
@@ -94,6 +99,26 @@ TEST_F(KvMembersTest, AChangeIsNewerThanWhatWorkersFollow) {
     EXPECT_EQ(members.epoch(), 8U);
 }
 
+TEST_F(KvMembersTest, TheSameListOvertakesWhatWorkersFollow) {
+    KvMembers members = open({kFirst});
+    members.saw(7);
+    ASSERT_TRUE(members.overtake().has_value());
+    EXPECT_EQ(members.epoch(), 8U);
+    EXPECT_THAT(members.nodes(), ElementsAre(kFirst));
+    EXPECT_EQ(open({kFirst}).epoch(), 8U) << "written down before it counts";
+}
+
+TEST_F(KvMembersTest, ANodeWhosePasswordIsNotToBeHadIsRefused) {
+    ::unsetenv("KV_MEMBERS_TEST_PASSWORD");
+    KvMembers members = open({});
+    const auto added = members.add(kForeign);
+    ASSERT_FALSE(added.has_value());
+    EXPECT_EQ(added.error().code(), ErrorCode::kInvalid);
+    EXPECT_EQ(added.error().place(), "password_env");
+    EXPECT_THAT(added.error().message(), testing::HasSubstr("$KV_MEMBERS_TEST_PASSWORD"));
+    EXPECT_EQ(members.epoch(), 0U);
+}
+
 TEST_F(KvMembersTest, WhatIsNoNodeIsRefusedWithItsField) {
     KvMembers members = open({});
     const auto place = [&](KvNode node) { return members.add(std::move(node)).error().place(); };
@@ -116,7 +141,6 @@ TEST_F(KvMembersTest, APasswordComesFromTheEnvironmentAndIsNowhereElse) {
     std::ifstream file(path());
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     EXPECT_EQ(text.find("p@ss"), std::string::npos);
-    ::unsetenv("KV_MEMBERS_TEST_PASSWORD");
 }
 
 }  // namespace
