@@ -72,6 +72,10 @@ void define_kv(CLI::App& command, KvFlags& flags) {
             "for a cache node or a Redis, redis+cluster://HOST:PORT, rediss:// with TLS,\n"
             "dir:///PATH for a shared directory")
         ->type_name("URL");
+    command
+        .add_option("--kv-ca-bundle", flags.ca_bundle,
+                    "PEM file of who vouches for rediss:// nodes; else the system's")
+        ->type_name("FILE");
     command.add_option("--kv-replicas", flags.replicas, "Cache nodes that get each block")
         ->check(CLI::Range(1, 16))
         ->type_name("N");
@@ -106,6 +110,7 @@ Result<worker::KvOptions> kv_options(const KvFlags& flags, const KvConfig& confi
     options.dram_bytes = *dram;
     options.tenant_bytes = *tenant_bytes;
     options.stores = *stores;
+    options.ca_file = flags.ca_bundle.value_or(config.ca_bundle->value_or(""));
     options.replicas = flags.replicas.value_or(static_cast<std::size_t>(*config.replicas));
     options.compatible_builds = flags.reuse.value_or(*config.reuse) == "compatible";
     const std::string force = flags.force.value_or(*config.force);

@@ -19,6 +19,7 @@ namespace sluice::app {
 /// As the command line has them; what is not there is as [kv] of the configuration says.
 struct KvFlags {
     std::optional<std::string> dram;
+    std::optional<std::string> ca_bundle;
     std::optional<std::string> tenant_bytes;
     std::optional<std::string> retain;
     std::vector<std::string> stores;  ///< In place of the configuration's nodes and directory.

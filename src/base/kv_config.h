@@ -29,6 +29,8 @@ struct KvNodeConfig {
 struct KvConfig {
     Setting<std::uint64_t> dram;  ///< Of each engine process; 0: no such tier.
     Setting<std::optional<std::string>> directory;
+    /// PEM, of whom rediss:// nodes are believed by; absent: the system's.
+    Setting<std::optional<std::string>> ca_bundle;
     Setting<std::string> reuse;                ///< "exact" or "compatible".
     Setting<std::string> force;                ///< "auto", "load" or "recompute".
     Setting<std::int64_t> replicas;            ///< Nodes that hold each block; at least 1.

@@ -87,6 +87,8 @@ void visit_kv(Kv& kv, Visitor&& visit) {
           "of each engine process for blocks beside its pool; 0B: none");
     visit("directory", kv.directory, std::nullopt,
           "a folder that all engines share, on 3FS, NFS or Lustre; \"\": none");
+    visit("ca_bundle", kv.ca_bundle, std::nullopt,
+          "PEM file of who vouches for rediss:// nodes; \"\": the system's");
     visit("reuse", kv.reuse, "exact",
           "whose blocks are read: the same build's, or any compatible one's");
     visit("force", kv.force, "auto",

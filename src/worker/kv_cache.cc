@@ -4,6 +4,7 @@
 
 #include "kvnode/directory_store.h"
 #include "kvnode/store_url.h"
+#include "net/tls.h"
 #include "worker/dram_store.h"
 
 namespace sluice::worker {
@@ -24,7 +25,8 @@ KvCache::KvCache(net::EventLoop& loop, const KvOptions& options)
     if (options.dram_bytes > 0) make_memory();
     auto nodes = std::make_unique<kvnode::NodeCluster>(
         loop,
-        kvnode::NodeCluster::Options{.replicas = options.replicas, .times = options.retention});
+        kvnode::NodeCluster::Options{
+            .replicas = options.replicas, .times = options.retention, .ca_file = options.ca_file});
     nodes_ = nodes.get();
     node_tier_ =
         &add_tier("node", std::move(nodes), kv::TierSpeed(std::chrono::microseconds(500), 1e9));
@@ -64,6 +66,10 @@ KvTier& KvCache::add_tier(std::string name, std::unique_ptr<kvnode::BlockStore> 
 }
 
 Result<void> KvCache::open_stores() {
+    // Before somebody tells of the first node that needs it.
+    if (!options_.ca_file.empty())
+        if (const auto trust = net::TlsTrust::load(options_.ca_file); !trust)
+            return std::unexpected(trust.error());
     std::vector<std::string> nodes;
     for (const std::string& text : options_.stores) {
         const auto url = kvnode::parse_store_url(text);

@@ -34,7 +34,8 @@ struct KvOptions {
     std::size_t tenant_bytes = 0;  ///< Of each tenant there; 0: no bound but that.
     kv::RetentionTimes retention{};
     std::vector<std::string> stores{};  ///< As kvnode/store_url.h has them.
-    std::size_t replicas = 1;           ///< Cache nodes that get a block.
+    std::string ca_file{};  ///< PEM, of whom rediss:// nodes are believed by; empty: the system's.
+    std::size_t replicas = 1;  ///< Cache nodes that get a block.
     FaultPoints faults{};
     std::optional<kv::ForcedChoice> forced{};
     std::chrono::milliseconds find_time{100};    ///< Longest look-up.

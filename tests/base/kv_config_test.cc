@@ -14,6 +14,7 @@ using testing::HasSubstr;
 constexpr std::string_view kEverything = R"([kv]
 dram = "2GiB"
 directory = "/mnt/kv"
+ca_bundle = "/etc/cache.pem"
 reuse = "compatible"
 force = "load"
 replicas = 2
@@ -47,6 +48,7 @@ TEST(KvConfigTest, WithoutATableEnginesKeepBlocksInMemoryAndNoNodesAreThere) {
     const KvConfig kv = default_service_config().kv;
     EXPECT_EQ(*kv.dram, 512ULL << 20U);
     EXPECT_EQ(*kv.directory, std::nullopt);
+    EXPECT_EQ(*kv.ca_bundle, std::nullopt);
     EXPECT_EQ(*kv.reuse, "exact");
     EXPECT_EQ(*kv.force, "auto");
     EXPECT_EQ(*kv.replicas, 1);
@@ -62,6 +64,7 @@ TEST(KvConfigTest, EverySettingIsReadAndShownSoThatItReadsBackAsTheSame) {
     const KvConfig& kv = config->kv;
     EXPECT_EQ(*kv.dram, 2ULL << 30U);
     EXPECT_EQ(*kv.directory, "/mnt/kv");
+    EXPECT_EQ(*kv.ca_bundle, "/etc/cache.pem");
     EXPECT_EQ(*kv.reuse, "compatible");
     EXPECT_EQ(*kv.force, "load");
     EXPECT_EQ(*kv.replicas, 2);
@@ -74,7 +77,7 @@ TEST(KvConfigTest, EverySettingIsReadAndShownSoThatItReadsBackAsTheSame) {
     ASSERT_EQ(kv.nodes.size(), 2U);
     EXPECT_EQ(*kv.nodes[0].http, "http://10.0.0.7:7401");
     EXPECT_EQ(*kv.nodes[1].url, "rediss://cache.example:6380");
-    EXPECT_EQ(kv.nodes[1].url.place, "f.toml:17");
+    EXPECT_EQ(kv.nodes[1].url.place, "f.toml:18");
     EXPECT_EQ(*kv.nodes[1].password_env, "CACHE_PASSWORD");
     EXPECT_EQ(*kv.nodes[1].http, std::nullopt);
     EXPECT_EQ(*config->tenants[0].retention, "agent");

@@ -8,7 +8,9 @@
 #include "port/kv_orders.h"
 #include "tests/kv/folder.h"
 #include "tests/kvnode/redis_process.h"
+#include "tests/support/certificates.h"
 #include "tests/worker/support.h"
+#include "worker/kv_cache.h"
 
 namespace sluice::worker {
 namespace {
@@ -318,6 +320,36 @@ TEST(FaultyDirectoryTest, WhateverTheDiskDoesNobodyWaitsAndNothingIsWrong) {
     TestWorker::Setup full = setup;
     full.kv.faults.disk_full = true;
     EXPECT_EQ(sources(full), all);
+}
+
+TEST(TlsNodeTest, ANodeIsBelievedByTheAuthoritiesThatTheWorkerWasTold) {
+    if (kvnode::testing::redis_server_program().empty()) GTEST_SKIP() << "no redis-server here";
+    net::testing::Certificates certificates;
+    certificates.make("redis");
+    const RedisProcess redis({"--tls-cert-file", certificates.certificate("redis"),
+                              "--tls-key-file", certificates.key("redis"), "--tls-ca-cert-file",
+                              certificates.ca_file(), "--tls-auth-clients", "no"});
+    TestWorker::Setup setup;
+    setup.kv.stores = {"rediss://" + redis.place()};
+    setup.kv.forced = kv::ForcedChoice::kLoad;
+    const port::GenerateRequest asked = request(1, 6 * kBlock + 1, 8);
+    const auto sources = [&](const std::string& ca_file) {
+        setup.kv.ca_file = ca_file;
+        TestWorker worker(setup);
+        FrameReader reader(worker.port(), asked);
+        const Stream stream = reader.rest();
+        EXPECT_EQ(stream.tokens(), engine_tokens(asked));
+        EXPECT_TRUE(worker.wait_until_published());
+        return stream.frames.back().cached_tokens_by_source;
+    };
+    EXPECT_EQ(sources(certificates.ca_file()), Sources{});
+    EXPECT_EQ(sources(certificates.ca_file()), (Sources{{"node", 6 * kBlock}}));
+    const net::testing::Certificates of_others;
+    EXPECT_EQ(sources(of_others.ca_file()), Sources{});
+
+    net::EventLoop loop;
+    KvCache bad(loop, {.ca_file = "/nowhere/ca.pem"});
+    EXPECT_FALSE(bad.open_stores().has_value()) << "said at the start, not when a node comes";
 }
 
 TEST(LostNodeTest, ANodeThatDiesCostsNoRequest) {
