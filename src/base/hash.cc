@@ -3,6 +3,9 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <xxhash.h>
+#if __has_include(<xxh_x86dispatch.h>)
+#include <xxh_x86dispatch.h>  // XXH3 by the widest instructions that are there; the same sums.
+#endif
 
 #include "base/assert.h"
 
