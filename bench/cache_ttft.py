@@ -3,7 +3,8 @@
 
 Starts a cache node and an engine with the built-in model, and asks the engine the same prompt: cold,
 from its pool, from its own memory after another prompt has filled the pool, from the node after the
-engine was started anew, and from the node's SSD after the node was, too. Each is repeated with other
+engine was started anew and another prompt has filled its pool, and from the node's SSD after the node
+was started anew, too. Each is repeated with other
 prompts; the medians are printed with their ratios and goals. Alone on the machine, please.
 
     python3 bench/cache_ttft.py [--tokens 16384] [--repeats 3] [--check]
@@ -114,14 +115,21 @@ def measure(tokens, number, folder):
     settle(worker.ready["url"])
     ask("dram", worker, "dram")
     worker.stop()
-    worker = engine(node)
-    ask("node", worker, "node")
-    worker.stop()
+
+    def ask_after_other(name):
+        """Of an engine that was started anew, but has served before: its pool is full and its memory touched,
+        as it was when its own memory was asked."""
+        worker = engine(node)
+        rid[0] += 1
+        first_token(worker.ready["url"], other, rid[0])
+        settle(worker.ready["url"])
+        ask(name, worker, "node")
+        worker.stop()
+
+    ask_after_other("node")
     node.stop()
     node = Process(*node_flags)
-    worker = engine(node)
-    ask("ssd", worker, "node")
-    worker.stop()
+    ask_after_other("ssd")
     node.stop()
     return times
 
