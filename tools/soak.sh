@@ -6,6 +6,7 @@
 #   SLUICE_SSD_KILLS         ends of a process that writes to an SSD tier (200)
 #   SLUICE_SSD_PUTS          values put into an SSD tier of bounded size (10000000)
 #   SLUICE_KV_CHURN          blocks that come and go in the tier in memory (10000000)
+#   SLUICE_NODE_PUTS         values that go through a cache node's memory and SSD (10000000)
 #   VLLM_PYTHON              a python that has vLLM, see tests/soak/vllm_server.mjs
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,10 +21,13 @@ soak() { tests/e2e/run.sh "$1" || [[ $? == 77 ]]; }
 soak tests/e2e/equal_pair_test.mjs
 soak tests/soak/overload_test.mjs
 soak tests/e2e/kill_storm_test.mjs
+soak tests/soak/kvnode_test.mjs
 soak tests/soak/vllm_test.mjs
 
-tools/build.sh release kv_test
+tools/build.sh release kv_test kvnode_test
 SLUICE_SSD_KILLS=${SLUICE_SSD_KILLS:-200} SLUICE_SSD_PUTS=${SLUICE_SSD_PUTS:-10000000} \
     SLUICE_KV_CHURN=${SLUICE_KV_CHURN:-10000000} \
     build/tests/kv_test \
     --gtest_filter='SsdCrashTest.*:SsdBoundsTest.MemoryIsFlat*:DramTierTest.MemoryStaysFlat*'
+SLUICE_NODE_PUTS=${SLUICE_NODE_PUTS:-10000000} \
+    build/tests/kvnode_test --gtest_filter='NodeBoundsTest.MemoryIsFlat*'

@@ -2,16 +2,16 @@
 
 #include <utility>
 
-#include "base/limits.h"
 #include "kvnode/resp_session.h"
 
 namespace sluice::kvnode {
 
 Result<std::unique_ptr<net::TcpServer>> listen_resp(NodeService& service,
-                                                    net::TcpServerOptions options) {
-    options.connections = limits::kKvNodeClients;
+                                                    net::TcpServerOptions options,
+                                                    const RespLimits& bounds) {
+    options.connections = bounds.connections;
     options.refusal = "-ERR max number of clients reached\r\n";
-    options.write_stall = std::chrono::seconds(limits::kKvNodeStallSeconds);
+    options.write_stall = bounds.write_stall;
     return net::TcpServer::listen(
         service.loop, std::move(options), [&service](net::TcpStream& stream, std::string peer) {
             return std::make_unique<RespSession>(service, stream, std::move(peer));

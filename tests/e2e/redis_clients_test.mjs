@@ -2,9 +2,11 @@
 // redis-benchmark, ioredis. (redis_cli: run.sh skips this file where they are missing.)
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createConnection } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
@@ -101,6 +103,66 @@ test('without the password nothing is told', async () => {
     assert.equal(order.status, 401);
   } finally {
     await closed.stop();
+  }
+});
+
+test('redis-cli and ioredis speak TLS, and trust whom they were told to', async () => {
+  const certificate = join(folder, 'cert.pem');
+  const key = join(folder, 'key.pem');
+  execFileSync('openssl', [
+    ...['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'],
+    ...['-subj', '/CN=localhost', '-addext', 'subjectAltName=IP:127.0.0.1', '-days', '1'],
+    ...['-keyout', key, '-out', certificate],
+  ], { stdio: 'ignore' });
+  const secure = await KvNode.start(['--tls-cert', certificate, '--tls-key', key]);
+  try {
+    assert.match(secure.url, /^rediss:/);
+    const tls = ['--tls', '--cacert', certificate];
+    assert.equal(await secure.cli(...tls, 'set', 'a', 'one'), 'OK');
+    assert.equal(await secure.cli(...tls, 'get', 'a'), 'one');
+    await assert.rejects(secure.cli('--tls', 'get', 'a'), 'nobody has told it of that certificate');
+
+    const redis = new Redis({
+      host: '127.0.0.1', port: secure.port, tls: { ca: await readFile(certificate) },
+    });
+    const value = randomBytes(3_000_000);
+    assert.equal(await redis.set('large', value), 'OK');
+    assert.ok(value.equals(await redis.getBuffer('large')));
+    await redis.quit();
+    const stranger = new Redis({
+      host: '127.0.0.1', port: secure.port, tls: {}, lazyConnect: true, retryStrategy: () => null,
+    });
+    stranger.on('error', () => {});
+    await assert.rejects(stranger.connect());
+    const plain = await secure.raw('PING\r\n');
+    assert.doesNotMatch(plain, /PONG/);
+  } finally {
+    await secure.stop();
+  }
+});
+
+test('ten thousand idle connections take little memory, and nobody notices them', async () => {
+  const kIdle = 10_000;
+  const idle = await KvNode.start();
+  try {
+    await idle.cli('set', 'a', 'one');
+    const before = idle.residentBytes();
+    const sockets = [];
+    while (sockets.length < kIdle) {
+      const more = Array.from({ length: 200 }, () => createConnection(idle.port, '127.0.0.1'));
+      await Promise.all(more.map((socket) => once(socket, 'connect')));
+      sockets.push(...more);
+    }
+    // Each has said something, so that whatever a client costs is there.
+    for (const socket of sockets) socket.write('PING\r\n');
+    await Promise.all(sockets.map((socket) => once(socket, 'data')));
+    assert.match(await idle.cli('info', 'clients'), new RegExp(`connected_clients:${kIdle + 1}\\b`));
+    assert.equal(await idle.cli('get', 'a'), 'one');
+    const each = (idle.residentBytes() - before) / kIdle;
+    assert.ok(each < 8 * 1024, `${each} bytes each`);
+    for (const socket of sockets) socket.destroy();
+  } finally {
+    await idle.stop();
   }
 });
 

@@ -21,6 +21,7 @@ public:
         std::string ssd_dir{};  ///< Empty: no SSD.
         FaultPoints faults{};
         std::string password{};
+        RespLimits limits{};
     };
 
     explicit TestNode(const Options& options) {
@@ -76,7 +77,7 @@ private:
         service_ = std::make_unique<NodeService>(NodeService{
             .loop = loop_.loop(), .store = *store_, .faults = options.faults, .password = {}});
         if (!options.password.empty()) service_->password = sha256(options.password);
-        auto resp = listen_resp(*service_, {});
+        auto resp = listen_resp(*service_, {}, options.limits);
         ASSERT_TRUE(resp);
         resp_ = std::move(*resp);
         auto http = NodeHttp::listen(*service_, {});
