@@ -292,6 +292,7 @@ TEST(FaultyDirectoryTest, WhateverTheDiskDoesNobodyWaitsAndNothingIsWrong) {
     TestWorker::Setup setup;
     setup.kv.stores = {"dir://" + folder.path().string()};
     setup.kv.forced = kv::ForcedChoice::kLoad;
+    setup.kv.find_time = setup.kv.load_time = kPatience;
     const port::GenerateRequest asked = request(1, 6 * kBlock + 1, 8);
     const std::vector<TokenId> expected = engine_tokens(asked);
     const auto sources = [&](const TestWorker::Setup& with) {

@@ -141,6 +141,7 @@ TEST_F(NodeFaultsTest, ErrorsAndNonsenseAreComputed) {
 TEST_F(NodeFaultsTest, WhatFailsInTurnsNeverShows) {
     leave();
     TestWorker::Setup setup = with_store(node_.url());
+    setup.kv.find_time = setup.kv.load_time = kPatience;
     setup.engine.pool_tokens = 10 * kBlock;  // Of each story the most is gone when it comes again.
     TestWorker worker(setup);
     std::uint32_t number = 0;
