@@ -36,7 +36,9 @@ public:
     };
 
     /// A name of that hash is about to be asked for: its bucket is most likely in no cache.
-    void prefetch(std::uint64_t hash) const { __builtin_prefetch(&buckets_[bucket(hash)]); }
+    void prefetch(std::uint64_t hash) const {
+        __builtin_prefetch(static_cast<const void*>(&buckets_[bucket(hash)]));
+    }
     [[nodiscard]] NamedEntry* find(std::string_view name, std::uint64_t hash) const;
     /// Its name isn't here yet; its hash is set.
     void insert(NamedEntry& entry);

@@ -38,8 +38,8 @@ NodeHttp::NodeHttp(NodeService& service)
     : service_(service),
       feed_(
           service.loop,
-          [&service](std::function<void(KvEventFeed::Snapshot)> done) {
-              service.store.snapshot(std::move(done));
+          [&service](const std::function<void(KvEventFeed::Snapshot)>& done) {
+              service.store.snapshot(done);
           },
           service.store.events()) {}
 

@@ -175,7 +175,8 @@ bool NodeStore::erase(std::string_view name, kv::WallTime now) {
     return there;
 }
 
-void NodeStore::erase_if(std::optional<std::string> tenant, std::optional<kv::Retention> retention,
+void NodeStore::erase_if(const std::optional<std::string>& tenant,
+                         std::optional<kv::Retention> retention,
                          std::function<void(std::uint64_t)> done) {
     for (const auto& [name, fetch] : fetches_) fetch->stale = true;
     fetches_.clear();
@@ -250,7 +251,7 @@ std::uint64_t NodeStore::entries() const {
     return std::max(on_ssd, dram_->entries());
 }
 
-void NodeStore::snapshot(std::function<void(KvEventFeed::Snapshot)> done) {
+void NodeStore::snapshot(const std::function<void(KvEventFeed::Snapshot)>& done) {
     const bool taken = tasks_->submit([this, done] { done(events_.snapshot()); });
     if (!taken) done({.next = events_.log().next(), .blocks = {}});
 }

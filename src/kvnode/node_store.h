@@ -68,7 +68,7 @@ public:
                              const kv::DramTier::PutOptions& options, kv::WallTime now);
     bool erase(std::string_view name, kv::WallTime now);
     /// As DramTier::erase_if, in both tiers; `done` hears how many there were in the larger one.
-    void erase_if(std::optional<std::string> tenant, std::optional<kv::Retention> retention,
+    void erase_if(const std::optional<std::string>& tenant, std::optional<kv::Retention> retention,
                   std::function<void(std::uint64_t erased)> done);
     /// A use, too. False if it isn't here.
     bool expire(std::string_view name, kv::WallTime when, kv::WallTime now);
@@ -85,7 +85,7 @@ public:
 
     /// Reads and checks all that is here, slowly, on a thread. False: that goes on already.
     [[nodiscard]] bool verify(std::function<void(Checked)> done);
-    void snapshot(std::function<void(KvEventFeed::Snapshot)> done);
+    void snapshot(const std::function<void(KvEventFeed::Snapshot)>& done);
     /// Gives up what is over, a part at each call; to be called once a second or so.
     void sweep(kv::WallTime now);
     /// When everything is on the SSD for good.

@@ -25,11 +25,12 @@ void with_value(RespCall& call, std::string_view name, RespCall::Others others, 
         return use(std::move(value), call.out);
     }
     const RespTicket ticket = call.later(others);
-    service.store.fetch(name, now, [&service, ticket, use = std::move(use)](kv::SharedBytes got) {
-        ++(got ? service.hits : service.misses);
-        use(std::move(got), ticket.out());
-        ticket.done();
-    });
+    service.store.fetch(name, now,
+                        [&service, ticket, use = std::move(use)](const kv::SharedBytes& got) {
+                            ++(got ? service.hits : service.misses);
+                            use(got, ticket.out());
+                            ticket.done();
+                        });
 }
 
 /// The client may be gone when a value comes late: faults are then planted in nobody's answer.
