@@ -38,12 +38,15 @@ std::vector<std::vector<BlockHash>> conversations(std::size_t count) {
     return all;
 }
 
-/// 1,000 workers with what a while of traffic has left in their caches.
+/// 1,000 workers with what a while of traffic has left in their caches; and, if `shared`, in those of
+/// cache nodes, and workers load from one another.
 struct Cluster {
-    Cluster() {
+    explicit Cluster(bool shared = false) {
         std::mt19937_64 random(2);
         for (WorkerIndex worker = 0; worker < kWorkers; ++worker) {
-            registry.set_ready(*registry.add({.costs = {.attention_tokens = 50'000}}), true, kNow);
+            registry.set_ready(
+                *registry.add({.lends = shared, .costs = {.attention_tokens = 50'000}}), true,
+                kNow);
             registry.index().stored(worker, std::span(prompts[0]).first(kCommonBlocks));
             registry.report(worker, {.requests = 8}, kNow);
         }
@@ -53,6 +56,19 @@ struct Cluster {
             const auto part = static_cast<WorkerIndex>(random() % kWorkers);
             registry.index().stored(part, std::span(prompt).first(random() % kBlocks));
         }
+        if (shared) add_nodes();
+    }
+
+    /// Four that hold all but the last of each conversation, by extents.
+    void add_nodes() {
+        std::mt19937_64 random(5);
+        std::vector<WorkerIndex> nodes(4);
+        for (WorkerIndex& node : nodes) node = *registry.add_store();
+        constexpr std::size_t kExtent = PrefixIndex::kExtent;
+        for (const auto& prompt : prompts)
+            for (std::size_t at = 0; at + kExtent <= kBlocks; at += kExtent)
+                registry.index().stored(nodes[random() % nodes.size()],
+                                        std::span(prompt).subspan(at, kExtent));
     }
 
     [[nodiscard]] Pick pick(const std::vector<BlockHash>& prompt) {
@@ -61,7 +77,7 @@ struct Cluster {
     [[nodiscard]] const std::vector<BlockHash>& next() { return prompts[at++ % prompts.size()]; }
 
     std::vector<std::vector<BlockHash>> prompts = conversations(kConversations);
-    Registry registry{kWorkers};
+    Registry registry{kWorkers + 4};
     std::size_t at = 0;
 };
 
@@ -70,17 +86,25 @@ Cluster& the_cluster() {
     static Cluster cluster;
     return cluster;
 }
+Cluster& the_sharing_cluster() {
+    static Cluster cluster(true);
+    return cluster;
+}
 
 /// A choice, its lease, and the end of another.
-void decisions(benchmark::State& state) {
-    Cluster& cluster = the_cluster();
+void decide(benchmark::State& state, Cluster& cluster) {
     std::vector<Pick> live(kLive);
     std::size_t at = 0;
     for (auto unused : state) live[at++ % kLive] = cluster.pick(cluster.next());
     state.SetItemsProcessed(state.iterations());
     state.counters["index_blocks"] = static_cast<double>(cluster.registry.index().blocks());
 }
+void decisions(benchmark::State& state) { decide(state, the_cluster()); }
 BENCHMARK(decisions);
+
+/// The same where four cache nodes hold nearly all, too, and workers load from one another.
+void decisions_with_nodes(benchmark::State& state) { decide(state, the_sharing_cluster()); }
+BENCHMARK(decisions_with_nodes);
 
 /// The same, and what is expected of the worker is put into the index: all that a dispatch costs.
 void dispatches(benchmark::State& state) {

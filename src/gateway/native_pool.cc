@@ -100,6 +100,13 @@ std::expected<Assignment, routing::NoPick> NativePool::pick(LegDemand demand,
     routing_probe_.matched(pick->matched_tokens);
     const Worker& worker = *by_target_.at(pick->lease.worker());
     const auto rank = worker.targets->rank_of(pick->lease.worker());
+    std::optional<Lender> lender;
+    if (pick->peer) {
+        lender = Lender{.url = by_target_.at(pick->peer->worker)->entry.url,
+                        .blocks = pick->peer->blocks};
+        routing_probe_.lent(std::uint64_t{lender->blocks} * worker.info->block_tokens -
+                            pick->matched_tokens);
+    }
     return Assignment{.pool = this,
                       .url = worker.entry.url,
                       .worker = worker.name,
@@ -107,6 +114,7 @@ std::expected<Assignment, routing::NoPick> NativePool::pick(LegDemand demand,
                       .lease = std::move(pick->lease),
                       .leg = demand.phase,
                       .rank = rank,
+                      .lender = std::move(lender),
                       .work = pick->work};
 }
 

@@ -104,7 +104,13 @@ port::GenerateRequest NativeRunner::port_request(std::uint32_t max_new_tokens) c
                   .sources = {}};
     request.phase = to_port(phase_);
     request.dp_rank = rank_;
-    if (phase_ == routing::LegPhase::kDecode && held_) request.kv.sources.push_back(*held_);
+    if (phase_ == routing::LegPhase::kDecode && held_) {
+        request.kv.sources.push_back(*held_);
+    } else if (lender_) {
+        const auto keys = chain_.keys().first(lender_->blocks);
+        request.kv.sources.push_back(
+            {.url = lender_->url, .hold = {}, .keys = {keys.begin(), keys.end()}});
+    }
     // Answers are admitted before copies, whoever came first.
     request.priority = request_.role == RequestRole::kShadow ? kCopyPriority : request_.priority;
     return request;
@@ -134,6 +140,7 @@ std::expected<void, LegRunner::NoStart> NativeRunner::start(const Assignment& as
     computed_by_ = assignment.info;
     phase_ = assignment.leg;
     rank_ = assignment.rank;
+    lender_ = assignment.lender;
     leg_seen_ = 0;
     url_ = assignment.url;
     pool_ = assignment.pool->name();

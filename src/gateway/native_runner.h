@@ -75,6 +75,7 @@ private:
     std::optional<std::uint32_t> rank_;
     routing::LegPhase phase_ = routing::LegPhase::kFull;  ///< Of the running leg.
     std::optional<port::KvSource> held_;                  ///< By the last prefill worker.
+    std::optional<Lender> lender_;                        ///< Of the running leg.
     std::optional<protocol::ApiError> refusal_;
     std::shared_ptr<CollectedAnswer> collected_;
     RunnerReport report_;

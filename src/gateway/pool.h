@@ -41,6 +41,12 @@ struct LegDemand : routing::Demand {
     std::span<const TokenId> answer{};
 };
 
+/// Another worker that has the first blocks of a request's sequence.
+struct Lender {
+    std::string url;
+    std::uint32_t blocks = 0;
+};
+
 /// A worker chosen for a request, counted for as long as this lives.
 struct Assignment {
     Pool* pool = nullptr;
@@ -50,6 +56,7 @@ struct Assignment {
     routing::Lease lease;
     routing::LegPhase leg = routing::LegPhase::kFull;  ///< What it is to do.
     std::optional<std::uint32_t> rank;                 ///< Of a worker that has several.
+    std::optional<Lender> lender;                      ///< Of what the worker lacks.
     double work = 0.0;                                 ///< routing::Pick::work
 };
 

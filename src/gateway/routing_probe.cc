@@ -17,6 +17,11 @@ RoutingProbe::RoutingProbe(metrics::Registry& registry)
                    .counter("sluice_matched_tokens_total",
                             "Prompt tokens that the chosen worker was expected to have.")
                    .with({})),
+      lent_(registry
+                .counter(
+                    "sluice_lent_tokens_total",
+                    "Prompt tokens for which the chosen worker was told of another that has them.")
+                .with({})),
       blocks_(registry.gauge("sluice_prefix_index_blocks", "Blocks in the prefix index.").with({})),
       bytes_(registry.gauge("sluice_prefix_index_bytes", "Memory of the prefix index.").with({})),
       eventless_(registry.gauge("sluice_workers_without_events",

@@ -19,6 +19,8 @@ public:
     /// A worker's blocks are read from the start: "start", "gap", "refresh".
     void resynced(std::string_view reason) { resyncs_.with({reason}).add(); }
     void matched(std::uint64_t tokens) { matched_.add(static_cast<double>(tokens)); }
+    /// What the chosen worker lacks of a prompt, another one has.
+    void lent(std::uint64_t tokens) { lent_.add(static_cast<double>(tokens)); }
 
     /// What is counted when somebody asks.
     void update(const PoolSet& pools);
@@ -30,6 +32,7 @@ private:
     metrics::Counter cleared_;
     metrics::Family<metrics::Counter> resyncs_;
     metrics::Counter matched_;
+    metrics::Counter lent_;
     metrics::Gauge blocks_;
     metrics::Gauge bytes_;
     metrics::Family<metrics::Gauge> eventless_;

@@ -4,21 +4,6 @@
 #include <utility>
 
 namespace sluice::gateway {
-namespace {
-
-routing::Costs costs_of(const port::ServerInfo& info) {
-    routing::Costs costs{.attention_tokens = static_cast<double>(info.attention_tokens),
-                         .kv_tokens = info.pool_tokens,
-                         .block_tokens = info.block_tokens};
-    for (const port::KvComponent& each : info.kv_components) {
-        costs.replay = std::max(costs.replay, each.replay);
-        costs.min_hit = std::max(costs.min_hit, each.min_hit);
-    }
-    return costs;
-}
-
-}  // namespace
-
 WorkerTargets::WorkerTargets(routing::Registry& registry, routing::WorkerOptions options)
     : registry_(registry), options_(std::move(options)) {}
 
@@ -62,6 +47,7 @@ std::uint32_t WorkerTargets::requests() const {
 }
 
 void WorkerTargets::report(const port::LoadReport& load, routing::Time now) {
+    take_load_times(load);
     const bool by_rank = load.ranks.size() == indices_.size();
     for (std::size_t rank = 0; rank < indices_.size(); ++rank) {
         std::uint32_t requests = load.running + load.waiting;
@@ -74,16 +60,37 @@ void WorkerTargets::report(const port::LoadReport& load, routing::Time now) {
     }
 }
 
+void WorkerTargets::take_load_times(const port::LoadReport& load) {
+    if (load.kv_node_token_ns > 0) costs_.store_seconds_per_token = 1e-9 * load.kv_node_token_ns;
+    if (load.kv_peer_token_ns > 0) costs_.peer_seconds_per_token = 1e-9 * load.kv_peer_token_ns;
+    for (const routing::WorkerIndex each : indices_) registry_.set_costs(each, costs_);
+}
+
 void WorkerTargets::on_restart(routing::Time now) {
     for (const routing::WorkerIndex each : indices_) registry_.on_restart(each, now);
 }
 
+void WorkerTargets::set_costs(const port::ServerInfo& info) {
+    costs_.attention_tokens = static_cast<double>(info.attention_tokens);
+    costs_.kv_tokens = info.pool_tokens;
+    costs_.block_tokens = info.block_tokens;
+    costs_.replay = 0;
+    costs_.min_hit = 0;
+    for (const port::KvComponent& each : info.kv_components) {
+        costs_.replay = std::max(costs_.replay, each.replay);
+        costs_.min_hit = std::max(costs_.min_hit, each.min_hit);
+    }
+}
+
 bool WorkerTargets::describe(const port::ServerInfo& info, const std::string& name,
                              routing::Time now) {
+    set_costs(info);
     for (const routing::WorkerIndex each : indices_) {
         const bool alone = indices_.size() == 1 || !info.failure_group.empty();
         registry_.set_failure_group(each, alone ? info.failure_group : name);
-        registry_.set_costs(each, costs_of(info));
+        registry_.set_costs(each, costs_);
+        // Who asks a process with several caches for blocks would not know which of them has them.
+        registry_.set_lends(each, indices_.size() == 1 && !info.kv_components.empty());
     }
     return registry_.set_identity(indices_, info.fingerprint, now);
 }

@@ -49,8 +49,12 @@ public:
                                 routing::Time now);
 
 private:
+    void set_costs(const port::ServerInfo& info);
+    void take_load_times(const port::LoadReport& load);
+
     routing::Registry& registry_;
     routing::WorkerOptions options_;
+    routing::Costs costs_;
     std::vector<routing::WorkerIndex> indices_;  ///< By rank.
 };
 

@@ -78,6 +78,8 @@ std::string to_json(const LoadReport& report) {
     }
     if (report.pid != 0) writer.field("pid", report.pid);
     if (report.kv_epoch != 0) writer.field("kv_epoch", report.kv_epoch);
+    if (report.kv_node_token_ns != 0) writer.field("kv_node_token_ns", report.kv_node_token_ns);
+    if (report.kv_peer_token_ns != 0) writer.field("kv_peer_token_ns", report.kv_peer_token_ns);
     writer.end_object();
     return out;
 }
@@ -94,6 +96,8 @@ Result<LoadReport> parse_load_report(std::string_view json) {
     read_ranks(fields, report.ranks);
     fields.read("pid", report.pid, 0, kAnyCount);
     fields.read("kv_epoch", report.kv_epoch, 0, kAny64);
+    fields.read("kv_node_token_ns", report.kv_node_token_ns, 0, kAnyCount);
+    fields.read("kv_peer_token_ns", report.kv_peer_token_ns, 0, kAnyCount);
     if (error) return std::unexpected(*error);
     return report;
 }

@@ -43,6 +43,10 @@ struct LoadReport {
     std::uint32_t pid = 0;
     /// Of the list of cache nodes that it follows (port/kv_orders.h); 0: the one it was started with.
     std::uint64_t kv_epoch = 0;
+    /// Nanoseconds that each token of a prefix of 1,024 takes to come from a cache node, and from
+    /// another worker, by what loads took; 0: there is no such tier, or it does not say.
+    std::uint32_t kv_node_token_ns = 0;
+    std::uint32_t kv_peer_token_ns = 0;
     bool operator==(const LoadReport&) const = default;
 };
 

@@ -15,8 +15,10 @@ struct Costs {
     double attention_tokens = 0.0;
     /// To bring a cached token to where it can be used; 0 for what is in the engine's own pool.
     double load_seconds_per_token = 0.0;
-    /// To bring one in from a cache node, which holds it for every worker.
+    /// To bring one in from a cache node, which holds it for every worker; and from another worker.
+    /// Until somebody has measured it: near enough to nothing that a hot prefix spreads.
     double store_seconds_per_token = 1e-5;
+    double peer_seconds_per_token = 1e-5;
     std::uint64_t kv_tokens = 0;      ///< The engine's pool holds; 0 is unknown.
     std::uint32_t block_tokens = 64;  ///< A block of `Demand::blocks` has.
     std::uint32_t replay = 0;         ///< Tokens to compute again before a hit is usable.

@@ -3,6 +3,7 @@
 // What a request asks of the registry, and what it gets.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,6 +27,8 @@ struct WorkerOptions {
     LegPhase phase = LegPhase::kFull;
     /// Requests at a time; 0 is as many as come.
     std::uint32_t capacity = 0;
+    /// Others of its pool can load from its cache what it says it holds, and it from theirs.
+    bool lends = false;
     /// What fails together has the same name; empty is a group of its own.
     std::string failure_group{};
     Costs costs{};
@@ -54,10 +57,17 @@ struct Tried {
     [[nodiscard]] bool has(WorkerIndex worker) const;
 };
 
+/// Another worker that has the first `blocks` of the prompt.
+struct Peer {
+    WorkerIndex worker = 0;
+    std::uint32_t blocks = 0;
+};
+
 /// A worker, counted for as long as the lease lives, and what was expected of it.
 struct Pick {
     Lease lease;
     std::uint64_t matched_tokens = 0;  ///< Found in its cache, as far as is known.
+    std::optional<Peer> peer{};        ///< That has more of it than the worker and all stores.
     double ttft = 0.0;                 ///< Seconds to the first token, with what waits before it.
     double work = 0.0;                 ///< What that is made of; see `prefill_work`.
 };

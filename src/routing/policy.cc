@@ -30,9 +30,9 @@ constexpr std::array kNames{
 
 /// Seconds.
 struct LoadTime {
-    double own = 0.0;     ///< Of what the worker holds itself.
-    double stored = 0.0;  ///< Of what only cache nodes hold.
-    [[nodiscard]] double sum() const { return own + stored; }
+    double own = 0.0;        ///< Of what the worker holds itself.
+    double elsewhere = 0.0;  ///< Of what only others hold.
+    [[nodiscard]] double sum() const { return own + elsewhere; }
 };
 
 double kv_share(const Candidate& worker, std::uint64_t more) {
@@ -45,9 +45,9 @@ double prefill_value(const Demand& demand, const Candidate& worker, const Score&
                      const LoadTime& load) {
     // A new worker's load weighs more; that it is idle counts. Nothing is free.
     const double wait = static_cast<double>(worker.load.prefill_work) * worker.seconds_per_work;
-    // Nobody waits behind what is brought from a cache node: the engine computes meanwhile.
-    double value = kOwnWork * (score.ttft - wait - load.stored) + load.stored + wait / worker.ramp +
-                   worker.seconds_per_work;
+    // Nobody waits behind what is brought from elsewhere: the engine computes meanwhile.
+    double value = kOwnWork * (score.ttft - wait - load.elsewhere) + load.elsewhere +
+                   wait / worker.ramp + worker.seconds_per_work;
     if (demand.phase == LegPhase::kFull) value *= 1.0 + worker.load.requests / kDecodesThatDouble;
     if (worker.costs->kv_tokens > 0) {
         const double over = kv_share(worker, score.load.kv_tokens) - kFullFrom;
@@ -89,22 +89,22 @@ double default_value(const Demand& demand, const Candidate& worker, const Score&
 
 /// Of the prompt, what need not be computed if it is brought in.
 std::uint64_t reachable_tokens(const Demand& demand, const Candidate& worker) {
-    return std::min(std::max(worker.matched_tokens, worker.stored_tokens), demand.tokens);
+    return std::min(std::max(worker.matched_tokens, worker.elsewhere_tokens), demand.tokens);
 }
 
 /// To bring the cached part in, or to compute it after all, whichever is sooner.
 LoadTime load_time(const Demand& demand, const Candidate& worker, const Score& score) {
     const Costs& costs = *worker.costs;
     const std::uint64_t loaded = demand.tokens - score.load.prefill_tokens;
-    const std::uint64_t stored = std::min(
+    const std::uint64_t elsewhere = std::min(
         loaded, reachable_tokens(demand, worker) - std::min(worker.matched_tokens, demand.tokens));
-    LoadTime time{.own = costs.load_seconds_per_token * static_cast<double>(loaded - stored),
-                  .stored = costs.store_seconds_per_token * static_cast<double>(stored)};
+    LoadTime time{.own = costs.load_seconds_per_token * static_cast<double>(loaded - elsewhere),
+                  .elsewhere = worker.elsewhere_seconds_per_token * static_cast<double>(elsewhere)};
     if (time.sum() <= 0.0) return {};
     const double saved =
         worker.seconds_per_work * (prefill_work(costs, demand.tokens, demand.tokens) -
                                    static_cast<double>(score.load.prefill_work));
-    if (time.sum() > saved) time = {.own = saved, .stored = 0.0};
+    if (time.sum() > saved) time = {.own = saved, .elsewhere = 0.0};
     return time;
 }
 

@@ -4,8 +4,8 @@
 //
 // Prefill (and a worker that does all) is judged by the time to the first token: what waits there,
 // what of the cache must be brought in, and what is left to compute. So a cached prefix attracts for
-// as much as it saves - no more than a load, where a cache node holds it, too - less with every request that waits there, and nothing once computing it
-// elsewhere is sooner. Decode is judged by how full the worker would be, in keys and values or in
+// as much as it saves - no more than a load, where a cache node or another worker holds it, too - less
+// with every request that waits there, and nothing once computing it elsewhere is sooner. Decode is judged by how full the worker would be, in keys and values or in
 // requests, whichever is more; encode by the image tokens that wait.
 
 #include <cstdint>
@@ -36,7 +36,9 @@ struct Candidate {
     std::uint32_t capacity = 0;      ///< Requests at a time; 0 is unknown.
     Load load{};                     ///< All that is there already.
     std::uint64_t matched_tokens = 0;
-    std::uint64_t stored_tokens = 0;  ///< From the first on, that cache nodes hold for all workers.
+    /// Tokens that lie elsewhere, at cache nodes or at another worker, and what one takes to come.
+    std::uint64_t elsewhere_tokens = 0;
+    double elsewhere_seconds_per_token = 0.0;
 };
 
 struct Score {

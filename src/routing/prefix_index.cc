@@ -278,9 +278,15 @@ bool PrefixIndex::all_hold(BlockHash hash) const {
 bool PrefixIndex::any_holds(BlockHash hash) const {
     const Number number = table_.find(hash);
     if (number == BlockTable::kNone) return false;
-    holders(table_.at(number), others_);
+    const Block& block = table_.at(number);
+    if (block.set == BlockTable::kNone) {
+        const auto few = std::span(block.few).first(block.count);
+        return std::ranges::any_of(
+            few, [&](std::uint16_t each) { return has(live_, each & kSeatMask); });
+    }
+    const auto members = sets_.members(block.set);
     for (std::size_t word = 0; word < live_.size(); ++word)
-        if ((live_[word] & others_[word]) != 0) return true;
+        if ((live_[word] & members[word]) != 0) return true;
     return false;
 }
 
@@ -290,17 +296,42 @@ std::uint32_t PrefixIndex::held_by_any(std::span<const BlockHash> chain,
     for (const WorkerIndex each : who)
         if (each < seats_.size() && seats_[each] != kNoSeat) set(live_, seats_[each]);
     const auto size = static_cast<std::uint32_t>(chain.size());
+    for (std::uint32_t end = kExtent; end <= std::min<std::size_t>(size, kAhead * kExtent);
+         end += kExtent)
+        table_.prefetch(chain[end - 1]);
     std::uint32_t held = 0;
-    while (held < size) {
-        const std::uint32_t end = std::min(held + kExtent, size);
+    std::uint32_t lost = 0;
+    for (std::uint32_t begin = 0; begin < size && lost < kLostRuns; begin += kExtent) {
+        const std::uint32_t end = std::min(begin + kExtent, size);
+        if (end + kAhead * kExtent <= size) table_.prefetch(chain[end + kAhead * kExtent - 1]);
+        const std::uint32_t before = held;
         if (any_holds(chain[end - 1])) {
-            held = end;
-            continue;
+            held += end - begin;
+        } else {
+            for (std::uint32_t at = begin; at + 1 < end && any_holds(chain[at]); ++at) ++held;
         }
-        while (held < end && any_holds(chain[held])) ++held;
-        break;
+        lost = held > before ? 0 : lost + 1;
     }
     return held;
+}
+
+bool PrefixIndex::surely_holds(Seat seat, BlockHash hash) const {
+    const Number number = table_.find(hash);
+    if (number == BlockTable::kNone) return false;
+    const Block& block = table_.at(number);
+    if (block.set != BlockTable::kNone)
+        return has(sets_.members(block.set), seat) && !has(sets_.expected(block.set), seat);
+    const auto few = std::span(block.few).first(block.count);
+    return std::ranges::find(few, seat) != few.end();
+}
+
+std::uint32_t PrefixIndex::confirmed(WorkerIndex worker, std::span<const BlockHash> blocks) const {
+    const Seat seat = seats_[worker];
+    if (seat == kNoSeat || blocks.empty()) return 0;
+    if (surely_holds(seat, blocks.back())) return static_cast<std::uint32_t>(blocks.size());
+    const auto end = std::ranges::partition_point(
+        blocks, [&](BlockHash each) { return surely_holds(seat, each); });
+    return static_cast<std::uint32_t>(end - blocks.begin());
 }
 
 void PrefixIndex::count_live() const {

@@ -68,12 +68,19 @@ public:
     /// the last of them counts as that.
     void match(std::span<const BlockHash> chain, Matches& out) const;
 
-    /// How much of the chain, from its first block on, lies with `holders` taken together, of which
-    /// there is one at least. Runs of kExtent blocks lie with one holder, who gives up their ends first:
-    /// so the last one of a run speaks for all of it.
+    /// How many of `blocks`, the first of a chain, the worker itself has said it holds. Guesses come
+    /// after what it said: what it was sent goes on from what it had.
+    [[nodiscard]] std::uint32_t confirmed(WorkerIndex worker,
+                                          std::span<const BlockHash> blocks) const;
+
+    /// How many blocks of the chain lie with `holders` taken together, of which there is one at least.
+    /// Runs of kExtent blocks lie with one holder, who gives up their ends first: so the last one of a
+    /// run speaks for all of it. Where one holder is lost its runs are missing, and those of others
+    /// behind them are there all the same; after kLostRuns in a row nothing more is looked for.
     [[nodiscard]] std::uint32_t held_by_any(std::span<const BlockHash> chain,
                                             std::span<const WorkerIndex> holders) const;
     static constexpr std::uint32_t kExtent = 16;
+    static constexpr std::uint32_t kLostRuns = 4;
 
     [[nodiscard]] std::size_t blocks() const { return table_.size(); }
     /// Blocks that a worker holds, guesses included.
@@ -115,6 +122,7 @@ private:
     [[nodiscard]] bool all_hold(BlockHash hash) const;
     void count_live() const;
     [[nodiscard]] bool any_holds(BlockHash hash) const;
+    [[nodiscard]] bool surely_holds(Seat seat, BlockHash hash) const;
     [[nodiscard]] std::uint32_t first_lacking(std::span<const BlockHash> chain,
                                               std::uint32_t depth) const;
     void narrow(BlockHash hash) const;

@@ -71,6 +71,8 @@ public:
     /// All that fail with it, itself among them.
     [[nodiscard]] std::vector<WorkerIndex> failure_group(WorkerIndex worker) const;
     void set_costs(WorkerIndex worker, const Costs& costs);
+    /// See WorkerOptions::lends.
+    void set_lends(WorkerIndex worker, bool lends) { workers_[worker].options.lends = lends; }
     /// What it says it is; true if the pool's other workers are that, too. One that came back as
     /// something else must not be made ready: its pool stays what it was while anybody of it is
     /// ready, or was within the last minute.
@@ -182,6 +184,7 @@ private:
     void consider(Search& search, WorkerIndex index);
     [[nodiscard]] bool was_tried(WorkerIndex worker, const Tried& tried) const;
     [[nodiscard]] std::uint64_t draw();
+    void find_peer(Search& search);
     [[nodiscard]] Pick grant(Search& search);
 
     Ledger ledger_;

@@ -16,6 +16,8 @@ constexpr std::size_t kLookAtAll = 128;
 /// Of more, at so many drawn at random, and at so many that hold the most of the prompt.
 constexpr std::size_t kDrawn = 32;
 constexpr std::size_t kHolders = 8;
+/// As a source for others, at so many that hold the most.
+constexpr std::size_t kLenders = 8;
 
 /// Work from which on a worker's own speed is known at all,
 constexpr double kSpeedLeastWork = 1'000.0;
@@ -55,6 +57,7 @@ struct Registry::Search {
     Time now;
     PoolState& pool;
     std::uint32_t stored_blocks = 0;  ///< Of the prompt, that stores hold.
+    std::optional<Peer> peer{};       ///< Who has more of it than they, and lends.
     std::array<std::uint32_t, LengthTiers::kTiers> kept{};
     std::optional<Best> fresh{};      ///< Not tried, and a prompt as long as this waits there.
     std::optional<Best> untouched{};  ///< Not tried, and only shorter ones do.
@@ -94,6 +97,7 @@ std::expected<Pick, NoPick> Registry::pick(const Demand& demand, const Tried& tr
     Search search{.demand = demand, .tried = tried, .now = now, .pool = pool(demand.pool)};
     index_.match(demand.blocks, matches_);
     if (!stores_.empty()) search.stored_blocks = index_.held_by_any(demand.blocks, stores_);
+    find_peer(search);
     for (const LegPhase kind : kKinds[static_cast<int>(demand.phase)]) {
         const auto& members = search.pool.members[static_cast<int>(kind)];
         if (members.empty()) continue;
@@ -106,6 +110,26 @@ std::expected<Pick, NoPick> Registry::pick(const Demand& demand, const Tried& tr
     if (!search.fresh) search.fresh = search.used;
     if (!search.fresh) return std::unexpected(search.why);
     return grant(search);
+}
+
+/// What it was only just sent it has yet to compute: guesses are not lent.
+void Registry::find_peer(Search& search) {
+    if (matches_.empty()) return;
+    holders_.clear();
+    matches_.longest(kLenders, draw(), holders_);
+    std::uint32_t longest = search.stored_blocks;
+    for (const WorkerIndex each : holders_) {
+        const std::uint32_t blocks = matches_.blocks(each);
+        if (blocks <= longest) return;
+        const Worker& worker = workers_[each];
+        if (!worker.options.lends || !worker.events) continue;
+        if (worker.options.pool != search.demand.pool) continue;
+        if (!takes_requests(each, search.now) || was_tried(each, search.tried)) continue;
+        const std::uint32_t sure = index_.confirmed(each, search.demand.blocks.first(blocks));
+        if (sure <= longest) continue;
+        longest = sure;
+        search.peer = Peer{.worker = each, .blocks = sure};
+    }
 }
 
 void Registry::search(Search& search, std::span<const WorkerIndex> members) {
@@ -167,9 +191,13 @@ void Registry::consider(Search& search, WorkerIndex index) {
     candidate.matched_tokens = std::min<std::uint64_t>(
         std::uint64_t{matches_.blocks(index)} * worker.options.costs.block_tokens,
         search.demand.tokens);
-    candidate.stored_tokens = std::min<std::uint64_t>(
-        std::uint64_t{search.stored_blocks} * worker.options.costs.block_tokens,
+    const bool by_peer = search.peer && worker.options.lends;
+    const Costs& costs = worker.options.costs;
+    candidate.elsewhere_tokens = std::min<std::uint64_t>(
+        std::uint64_t{by_peer ? search.peer->blocks : search.stored_blocks} * costs.block_tokens,
         search.demand.tokens);
+    candidate.elsewhere_seconds_per_token =
+        by_peer ? costs.peer_seconds_per_token : costs.store_seconds_per_token;
     Best best{.worker = index,
               .turn = worker.turn,
               .picked_at = worker.picked_at,
@@ -205,8 +233,11 @@ Pick Registry::grant(Search& search) {
     if (added.prefill_tokens > 0)
         search.pool.lengths.on_pick(added.prefill_tokens, static_cast<double>(added.prefill_work),
                                     search.now);
+    const bool borrows =
+        worker.options.lends && search.peer && search.peer->blocks > matches_.blocks(best.worker);
     return {.lease = std::move(*lease),
             .matched_tokens = best.matched_tokens,
+            .peer = borrows ? search.peer : std::nullopt,
             .ttft = best.score.ttft,
             .work = best.score.work};
 }

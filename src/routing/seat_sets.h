@@ -38,6 +38,10 @@ public:
         return std::span(bits_).subspan((std::size_t{set} * 2 + 1) * words_, words_);
     }
 
+    [[nodiscard]] std::span<const std::uint64_t> expected(Number set) const {
+        return std::span(bits_).subspan((std::size_t{set} * 2 + 1) * words_, words_);
+    }
+
     [[nodiscard]] std::size_t memory_bytes() const {
         return bits_.capacity() * sizeof(std::uint64_t) + free_.capacity() * sizeof(Number);
     }

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -20,9 +21,28 @@ port::RankLoad load_of(const engine::EngineStats& stats) {
         .computed_tokens = stats.computed_tokens};
 }
 
-port::LoadReport load_of(const Service& service, port::EngineState state) {
+/// Of a prefix of 1,024 tokens, as LoadReport has it.
+std::uint32_t token_time(const kv::TierSpeed& speed, const engine::Engine& engine) {
+    constexpr std::size_t kTokens = 1'024;
+    constexpr std::size_t kBlocks = kTokens / engine::Engine::kBlockTokens;
+    const auto time = speed.predict(kBlocks * block_bytes(engine)).count() / kTokens;
+    return static_cast<std::uint32_t>(std::clamp<std::int64_t>(time, 1, UINT32_MAX));
+}
+
+void add_load_times(port::LoadReport& report, Service& service) {
+    if (service.ranks.empty()) return;
+    const engine::Engine& engine = *service.ranks.front()->engine;
+    const KvTiers& tiers = service.kv.cache.tiers();
+    report.kv_peer_token_ns = token_time(tiers.peers, engine);
+    for (const auto& tier : tiers.all)
+        if (tier->name == "node" && tier->in_use)
+            report.kv_node_token_ns = token_time(tier->speed, engine);
+}
+
+port::LoadReport load_of(Service& service, port::EngineState state) {
     port::LoadReport report{.state = state, .pid = static_cast<std::uint32_t>(::getpid())};
     report.kv_epoch = service.kv.cache.nodes_epoch();
+    add_load_times(report, service);
     std::vector<port::RankLoad> ranks;
     for (const auto& rank : service.ranks) {
         const port::RankLoad load = load_of(rank->engine->stats());

@@ -127,6 +127,46 @@ TEST_F(AffinityTest, APrefixThatAllAskForSpreads) {
     EXPECT_GE(second->requests.size(), 14U);
 }
 
+TEST_F(AffinityTest, WhoHasThePrefixIsNamedToTheOneThatGetsTheRequest) {
+    open();
+    EXPECT_EQ(turn_of(kLong).status, 200);
+    FakeWorker& holder = busier();
+    FakeWorker& other = &holder == worker.get() ? *second : *worker;
+    tell(holder);
+    run_until([&] { return gateway->pools().registry().index().blocks() > 0; });
+    const auto hang = [](const port::GenerateRequest&, net::HttpExchange& exchange) {
+        begin(exchange);
+    };
+    worker->set_scripts({hang});
+    second->set_scripts({hang});
+    std::array<Reply, 8> replies;
+    std::vector<std::unique_ptr<net::HttpCall>> calls;
+    for (std::size_t i = 0; i < replies.size(); ++i) {
+        const std::string body = json::serialize(json::value{
+            {"model", "krill"},
+            {"messages", {{{"role", "user"}, {"content", kLong + std::to_string(i)}}}}});
+        calls.push_back(begin_send(replies[i], "POST", "/v1/chat/completions", body));
+    }
+    run_until([&] { return holder.requests.size() + other.requests.size() == 9; });
+    for (const port::GenerateRequest& each : holder.requests) EXPECT_TRUE(each.kv.sources.empty());
+    ASSERT_FALSE(other.requests.empty());
+    ASSERT_EQ(other.requests[0].kv.sources.size(), 1U);
+    const port::KvSource& source = other.requests[0].kv.sources[0];
+    EXPECT_EQ(source.url, holder.url());
+    EXPECT_EQ(source.hold, "");
+    EXPECT_EQ(source.tail_tokens, 0U);
+    // All full blocks that both prompts have in common.
+    const auto& first = holder.requests[0].input_ids;
+    const auto& now = other.requests[0].input_ids;
+    const auto common = std::ranges::mismatch(first, now).in1 - first.begin();
+    kv::BlockKeyRoot root = *block_root(holder.info);
+    root.salt = other.requests[0].kv.salt;
+    EXPECT_EQ(source.keys,
+              kv::chain_keys(kv::root_key(root),
+                             std::span(now).first(static_cast<std::size_t>(common)), 16));
+    EXPECT_EQ(metrics().find("sluice_lent_tokens_total 0"), std::string::npos);
+}
+
 TEST_F(AffinityTest, EachRankIsATargetOfItsOwnWithItsOwnCache) {
     open(2);
     for (int i = 0; i < 8; ++i) EXPECT_EQ(turn_of("Hi " + std::to_string(i)).status, 200);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 namespace sluice::gateway {
 namespace {
 
@@ -55,6 +57,22 @@ TEST_F(WorkerTargetsTest, WhatIsGoneGivesItsPlacesBack) {
     EXPECT_TRUE(targets.resize(8));
     EXPECT_FALSE(targets.resize(9));
     EXPECT_EQ(targets.indices().size(), 8U);
+}
+
+TEST_F(WorkerTargetsTest, WhatALoadTakesIsWhatTheWorkerSays) {
+    ASSERT_TRUE(targets.resize(1));
+    targets.set_ready(true, kNow);
+    const routing::WorkerIndex store = *registry.add_store();
+    std::vector<routing::BlockHash> blocks(100);
+    std::iota(blocks.begin(), blocks.end(), 1);
+    registry.index().stored(store, blocks);
+    const auto ttft_if = [&](std::uint32_t token_ns) {
+        targets.report({.state = port::EngineState::kReady, .kv_node_token_ns = token_ns}, kNow);
+        return registry.pick({.tokens = 6'401, .blocks = blocks}, {}, kNow)->ttft;
+    };
+    const double fast = ttft_if(1'000);
+    EXPECT_NEAR(ttft_if(21'000) - fast, 0.020e-3 * 6'400, 1e-3);
+    EXPECT_NEAR(ttft_if(0) - fast, 0.020e-3 * 6'400, 1e-3) << "as it said last";
 }
 
 TEST_F(WorkerTargetsTest, EachRankHasItsOwnLoad) {

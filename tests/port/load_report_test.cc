@@ -14,7 +14,9 @@ TEST(LoadReportTest, ComesBackEqual) {
             .computed_tokens = 1'000'000,
             .ranks = {{.running = 1}, {.running = 2, .waiting = 17, .computed_tokens = 5}},
             .pid = 4711,
-            .kv_epoch = 9};
+            .kv_epoch = 9,
+            .kv_node_token_ns = 3'300,
+            .kv_peer_token_ns = 4'000'000'000};
         EXPECT_EQ(parse_load_report(to_json(report)), report);
     }
 }

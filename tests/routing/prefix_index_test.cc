@@ -228,13 +228,47 @@ TEST_F(PrefixIndexTest, StoresHoldAChainTogether) {
     EXPECT_EQ(index.held_by_any(all, stores), 32U);
     index.stored(2, std::span(all).subspan(32, 7));
     EXPECT_EQ(index.held_by_any(all, stores), 39U);
-    EXPECT_EQ(index.held_by_any(all, std::vector<WorkerIndex>{3}), 0U);
-    // Ends go first.
+    EXPECT_EQ(index.held_by_any(all, std::vector<WorkerIndex>{3}), 16U);
+    // Ends go first; what lies behind them at others is there.
     index.removed(3, std::span(all).subspan(28, 4));
-    EXPECT_EQ(index.held_by_any(all, stores), 28U);
+    EXPECT_EQ(index.held_by_any(all, stores), 28U + 7U);
     index.cleared(2);
-    EXPECT_EQ(index.held_by_any(all, stores), 0U);
+    EXPECT_EQ(index.held_by_any(all, stores), 12U);
     EXPECT_EQ(index.held_by_any({}, stores), 0U);
+}
+
+TEST_F(PrefixIndexTest, WhatALostStoreHeldIsAHoleInTheChain) {
+    const auto all = chain(1, 16 * 12);
+    const std::vector<WorkerIndex> stores{2, 3};
+    for (std::size_t extent = 0; extent < 12; ++extent)
+        index.stored(extent % 3 == 0 ? 2 : 3, std::span(all).subspan(16 * extent, 16));
+    EXPECT_EQ(index.held_by_any(all, stores), 16U * 12);
+    index.cleared(2);
+    EXPECT_EQ(index.held_by_any(all, stores), 16U * 8);
+    // A block that was damaged, inside of an extent: one of sixteen, and nobody looks.
+    index.removed(3, std::span(all).subspan(20, 1));
+    EXPECT_EQ(index.held_by_any(all, stores), 16U * 8);
+    // The last of an extent: what is before it counts, and what is behind it.
+    index.removed(3, std::span(all).subspan(31, 1));
+    EXPECT_EQ(index.held_by_any(all, stores), 16U * 7 + 4);
+}
+
+TEST_F(PrefixIndexTest, OfWhatSomebodyHoldsGuessesAreNotConfirmed) {
+    const auto all = chain(1, 50);
+    EXPECT_EQ(index.confirmed(1, all), 0U);
+    index.expect(1, all, now);
+    EXPECT_EQ(index.confirmed(1, all), 0U);
+    index.stored(1, first(all, 20));
+    EXPECT_EQ(index.confirmed(1, all), 20U);
+    EXPECT_EQ(index.confirmed(1, first(all, 7)), 7U);
+    EXPECT_EQ(index.confirmed(2, all), 0U);
+    // So many holders that they become a set.
+    for (WorkerIndex other = 2; other < 8; ++other) index.expect(other, all, now);
+    index.stored(3, first(all, 33));
+    EXPECT_EQ(index.confirmed(1, all), 20U);
+    EXPECT_EQ(index.confirmed(3, all), 33U);
+    EXPECT_EQ(index.confirmed(4, all), 0U);
+    EXPECT_EQ(index.confirmed(1, {}), 0U);
 }
 
 }  // namespace

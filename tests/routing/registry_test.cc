@@ -29,6 +29,11 @@ protected:
         registry.set_ready(worker, true, now);
         return worker;
     }
+    WorkerIndex add_lender() {
+        const WorkerIndex worker = add({.lends = true});
+        registry.set_events(worker, true);
+        return worker;
+    }
     auto pick(PoolIndex pool = 0, const Tried& tried = {}) {
         return registry.pick({.pool = pool, .tokens = 10}, tried, now);
     }
@@ -523,6 +528,97 @@ TEST_F(RegistryTest, AHotPrefixAtANodePinsNobody) {
     ASSERT_EQ(share.requests.size(), 4U);
     for (const auto& [worker, count] : share.requests) EXPECT_LE(count, 260U) << worker;
     EXPECT_GE(share.found, 0.9);
+}
+
+// The same without any node: what one worker has in its pool the others can load.
+TEST_F(RegistryTest, AHotPrefixAtAPeerPinsNobody) {
+    const WorkerIndex holder = add_lender();
+    for (int i = 0; i < 3; ++i) add_lender();
+    const auto hot = chain(1, 64);
+    registry.index().stored(holder, hot);
+    const HotShare share = ask_for_hot(registry, hot, now);
+    ASSERT_EQ(share.requests.size(), 4U);
+    for (const auto& [worker, count] : share.requests) EXPECT_LE(count, 260U) << worker;
+    EXPECT_GE(share.found, 0.9);
+}
+
+class PeerTest : public RegistryTest {
+protected:
+    /// The one without the prompt is picked: the other has enough to do.
+    auto pick_borrower() {
+        auto picked = pick(demand);
+        EXPECT_EQ(picked->lease.worker(), borrower);
+        return picked;
+    }
+    void keep_busy() {
+        while (registry.load(holder).requests < 50)
+            busy.push_back(*registry.pick({.tokens = 50'000}, only_not(borrower), now));
+    }
+    static Tried only_not(WorkerIndex worker) {
+        return {.rule = Tried::Rule::kExclude, .workers = {worker}};
+    }
+
+    WorkerIndex holder = add_lender();
+    WorkerIndex borrower = add_lender();
+    std::vector<BlockHash> blocks = chain(1, 32);
+    Demand demand{.tokens = 32 * kBlockTokens + 9, .blocks = blocks};
+    std::vector<Pick> busy;
+};
+
+TEST_F(PeerTest, WhoHasMoreIsNamedToTheOneThatIsPicked) {
+    registry.index().stored(holder, std::span(blocks).first(20));
+    EXPECT_FALSE(pick(demand)->peer.has_value());  // The holder itself.
+    keep_busy();
+    auto picked = pick_borrower();
+    ASSERT_TRUE(picked->peer.has_value());
+    EXPECT_EQ(picked->peer->worker, holder);
+    EXPECT_EQ(picked->peer->blocks, 20U);
+    const double loaded = picked->ttft;
+    registry.set_lends(holder, false);
+    picked = pick_borrower();
+    EXPECT_FALSE(picked->peer.has_value());
+    EXPECT_GT(picked->ttft, 2 * loaded);
+}
+
+TEST_F(PeerTest, NobodyIsNamedWhereANodeOrThePickedOneHasAsMuch) {
+    registry.index().stored(holder, std::span(blocks).first(20));
+    keep_busy();
+    const WorkerIndex store = *registry.add_store();
+    registry.index().stored(store, std::span(blocks).first(20));
+    EXPECT_FALSE(pick_borrower()->peer.has_value());
+    registry.remove(store);
+    EXPECT_TRUE(pick_borrower()->peer.has_value());
+    registry.index().stored(borrower, std::span(blocks).first(20));
+    EXPECT_FALSE(pick_borrower()->peer.has_value());
+}
+
+TEST_F(PeerTest, WhoIsGoneOrDrainsOrWasTriedIsNotNamed) {
+    registry.index().stored(holder, blocks);
+    keep_busy();
+    registry.drain(holder, true);
+    EXPECT_FALSE(pick_borrower()->peer.has_value());
+    registry.drain(holder, false);
+    EXPECT_TRUE(pick_borrower()->peer.has_value());
+    EXPECT_FALSE(registry.pick(demand, {.workers = {holder}}, now)->peer.has_value());
+    registry.set_ready(holder, false, now);
+    EXPECT_FALSE(pick_borrower()->peer.has_value());
+}
+
+TEST_F(PeerTest, WhatSomebodyIsOnlyAboutToComputeIsNotThere) {
+    keep_busy();
+    registry.expect(holder, blocks, now);
+    registry.index().stored(holder, std::span(blocks).first(5));
+    const auto picked = pick_borrower();
+    ASSERT_TRUE(picked->peer.has_value());
+    EXPECT_EQ(picked->peer->worker, holder);
+    EXPECT_EQ(picked->peer->blocks, 5U);
+}
+
+TEST_F(PeerTest, AnotherPoolsWorkerIsNotNamed) {
+    const WorkerIndex other = add({.pool = 1, .lends = true});
+    registry.set_events(other, true);
+    registry.index().stored(other, blocks);
+    EXPECT_FALSE(pick(demand)->peer.has_value());
 }
 
 }  // namespace

@@ -109,13 +109,16 @@ TEST_F(KvOrdersTest, NodesAreThoseOfTheLatestEpoch) {
                      port::to_json(port::KvNodesOrder{.epoch = epoch, .nodes = std::move(nodes)}))
             .status;
     };
-    const auto epoch = [&] {
-        return port::parse_load_report(client_.fetch({.url = worker_.url("/ready")}).body)
-            ->kv_epoch;
+    const auto load = [&] {
+        return *port::parse_load_report(client_.fetch({.url = worker_.url("/ready")}).body);
     };
+    const auto epoch = [&] { return load().kv_epoch; };
     EXPECT_EQ(epoch(), 0U);
+    EXPECT_EQ(load().kv_node_token_ns, 0U);
+    EXPECT_GT(load().kv_peer_token_ns, 0U);
     EXPECT_EQ(tell(3, {"redis://127.0.0.1:1", "redis://127.0.0.1:2"}), 200);
     EXPECT_EQ(epoch(), 3U);
+    EXPECT_GT(load().kv_node_token_ns, 0U);
     EXPECT_EQ(status().stores.size(), 2U);
     EXPECT_EQ(tell(3, {"redis://127.0.0.1:1", "redis://127.0.0.1:2"}), 200);  // Said twice.
     EXPECT_EQ(tell(2, {}), 409);
