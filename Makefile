@@ -64,7 +64,7 @@ fuzz:
 neon:  ## The exact folders cross-compiled for AArch64, under qemu (minutes)
 	@tools/neon.sh
 
-soak:  ## Long loads: an A/A pair for 10,000 requests, four times the load for a minute (long)
+soak:  ## Long loads: an A/A pair for 10,000 requests, four times the load for a minute, kills, timing (long)
 	@tools/soak.sh
 
 simulate:  ## Write the tables and plots of docs/simulator.md and cache-policies.md [TRACES=folder with conversation_trace.jsonl]

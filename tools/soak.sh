@@ -3,6 +3,7 @@
 #   SLUICE_AA_REQUESTS       requests to the A/A pair (10000)
 #   SLUICE_KILL_SCHEDULES    storms of kills over split requests (1000)
 #   SLUICE_OVERLOAD_SECONDS  how long four times the load is sent (60)
+#   SLUICE_TIMING_ROUNDS     prompts of one tenant that another one times (300)
 #   SLUICE_SSD_KILLS         ends of a process that writes to an SSD tier (200)
 #   SLUICE_SSD_PUTS          values put into an SSD tier of bounded size (10000000)
 #   SLUICE_KV_CHURN          blocks that come and go in the tier in memory (10000000)
@@ -22,6 +23,7 @@ soak tests/e2e/equal_pair_test.mjs
 soak tests/soak/overload_test.mjs
 soak tests/e2e/kill_storm_test.mjs
 soak tests/soak/kvnode_test.mjs
+soak tests/soak/timing_test.mjs
 soak tests/soak/vllm_test.mjs
 
 tools/build.sh release kv_test kvnode_test
