@@ -49,9 +49,11 @@ TEST(WorkerProbeTest, AReadyWorkerSaysWhatAndHowItIs) {
     const auto got = info(worker.url());
     ASSERT_TRUE(got.has_value());
     EXPECT_EQ(got->model, "Tiny");
-    EXPECT_EQ(load(worker.url()),
-              (port::LoadReport{.state = port::EngineState::kReady,
-                                .pid = static_cast<std::uint32_t>(::getpid())}));
+    const auto said = load(worker.url());
+    ASSERT_TRUE(said.has_value());
+    EXPECT_EQ(*said, (port::LoadReport{.state = port::EngineState::kReady,
+                                       .pid = static_cast<std::uint32_t>(::getpid()),
+                                       .kv_peer_token_ns = said->kv_peer_token_ns}));
 }
 
 TEST(WorkerProbeTest, AWorkerThatLoadsIsUnavailableAndSaysSo) {

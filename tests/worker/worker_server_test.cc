@@ -103,9 +103,12 @@ TEST_F(WorkerServerTest, ReadinessCarriesTheLoad) {
     EXPECT_EQ(get("/health").status, 200);
     const HttpAnswer idle = get("/ready");
     EXPECT_EQ(idle.status, 200);
-    EXPECT_EQ(port::parse_load_report(idle.body),
-              (port::LoadReport{.state = port::EngineState::kReady,
-                                .pid = static_cast<std::uint32_t>(::getpid())}));
+    const auto report = port::parse_load_report(idle.body);
+    ASSERT_TRUE(report.has_value());
+    EXPECT_GT(report->kv_peer_token_ns, 0U);
+    EXPECT_EQ(*report, (port::LoadReport{.state = port::EngineState::kReady,
+                                         .pid = static_cast<std::uint32_t>(::getpid()),
+                                         .kv_peer_token_ns = report->kv_peer_token_ns}));
 
     worker_.gate.close();
     FrameReader running(worker_.port(), request(1, 100, 2));
