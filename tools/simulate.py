@@ -21,6 +21,11 @@ SPEEDS = [1.0, 1.1, 1.2, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9, 2.0]
 # Eight of a hundred prompts have 128 K tokens; the rest are short questions.
 LONG_MIX = "2000/100*0.92,131072/100*0.08"
 LONG_RATE = 5.0
+# Pools that hold a quarter of that, and cache nodes beside them.
+SMALL_POOLS = ["--workers", "8", "--blocks", "2000", "--prefill-rate", "10240"]
+NODES = {"none": [], "4 × 64 GiB": ["--kv-nodes", "4", "--kv-node-dram", "64GiB"],
+         "4 × 256 GiB": ["--kv-nodes", "4", "--kv-node-dram", "256GiB"],
+         "4 without end": ["--kv-nodes", "4"]}
 
 
 class Sluice:
@@ -105,6 +110,20 @@ def tiers(sluice, requests):
                   "short p99 better"], rows)
 
 
+def shared(sluice, trace, nodes):
+    rows = []
+    for name, flags in nodes.items():
+        for run in sluice.sim("--trace", trace, *SMALL_POOLS, *flags, "--policy",
+                              "default,round_robin"):
+            by_source = run["hit_share_by_source"]
+            rows.append([name, run["policy"], percent(run["hit_share"]), percent(by_source["pool"]),
+                         percent(by_source["node"]), f"{run['imbalance']:.3f}",
+                         seconds(run["ttft_ms"]["p50"]), seconds(run["ttft_ms"]["p90"]),
+                         f"{run['kv_nodes']['imbalance']:.2f}" if flags else ""])
+    return table(["cache nodes", "policy", "cached", "of it in the pool", "from a node",
+                  "imbalance", "TTFT p50 s", "p90 s", "fullest node over the mean"], rows)
+
+
 def replace(text, name, content):
     begin, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
     if begin not in text or end not in text:
@@ -131,6 +150,8 @@ def main():
     text = replace(text, "policies", policies(sluice, str(trace), plots))
     text = replace(text, "loads", loads(sluice, str(trace), SPEEDS[:2] if quick else SPEEDS))
     text = replace(text, "tiers", tiers(sluice, 200 if quick else 4000))
+    nodes = {name: NODES[name] for name in list(NODES)[:2 if quick else None]}
+    text = replace(text, "shared", shared(sluice, str(trace), nodes))
     page.write_text(text)
     # The plots are what the page shows; the rest of a report is in its tables.
     for name in ["report.txt", "report.jsonl", "index.html"]:

@@ -14,6 +14,7 @@
 #include "app/engine_measure.h"
 #include "app/text_file.h"
 #include "engine/engine.h"
+#include "engine/step_forecast.h"
 #include "gateway/model_vocabulary.h"
 #include "net/event_loop.h"
 #include "sim/engine_fit.h"
@@ -58,8 +59,15 @@ Result<void> fit(const std::vector<MeasuredStep>& steps, sim::EngineParameters& 
     return {};
 }
 
-/// What an engine with its default options holds.
-void set_bounds(sim::EngineParameters& parameters) {
+/// What an engine of this model with its default options holds, and what it takes itself for.
+void set_bounds(const checkpoint::HyperParameters& model, sim::EngineParameters& parameters) {
+    const auto guesses = engine::StepForecast(model).unit_costs();
+    parameters.forecast_step_us = 1e-3 * guesses[0];
+    parameters.forecast_row_us = 1e-3 * guesses[1];
+    parameters.forecast_attended_us = 1e-3 * guesses[2];
+    parameters.forecast_logits_us = 1e-3 * guesses[3];
+    parameters.kv_token_bytes =
+        static_cast<std::uint32_t>(model.layers * (model.kv_rank + model.rope) * sizeof(float));
     const engine::EngineOptions options;
     parameters.blocks = static_cast<std::uint32_t>(options.pool_tokens / trace::kTraceBlockTokens);
     parameters.running_max = static_cast<std::uint32_t>(options.running_max);
@@ -160,7 +168,7 @@ int bench_fit(const BenchFitOptions& options) {
     const auto steps = measure_steps(*model, options.threads);
     if (!steps) return fail(kFailed, steps.error());
     sim::EngineParameters parameters;
-    set_bounds(parameters);
+    set_bounds((*model)->parameters(), parameters);
     parameters.request_us = 0.0;
     if (const auto fitted = fit(*steps, parameters); !fitted) return fail(kFailed, fitted.error());
     if (options.neighbours > 0) {

@@ -2,6 +2,8 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -10,6 +12,7 @@
 #include <vector>
 
 #include "app/command.h"
+#include "app/sim_options.h"
 #include "app/text_file.h"
 #include "base/limits.h"
 #include "base/units.h"
@@ -22,44 +25,9 @@ namespace {
 constexpr std::size_t kMixRequests = 1'000;
 constexpr double kMixRate = 1.0;
 
-struct Options {
-    std::string trace;
-    std::string mix;
-    std::optional<double> rate;
-    double speed = 1.0;
-    std::size_t requests = 0;
-    std::string slice;
-    std::uint32_t input_max = 0;
-    std::uint32_t output_max = 0;
-    double image_share = 0.0;
-    std::uint32_t image_tokens = 1'024;
-
-    std::uint32_t workers = 8;
-    std::uint32_t encode = 0;
-    std::uint32_t prefill = 0;
-    std::uint32_t decode = 0;
-    std::uint32_t per_machine = 1;
-    std::vector<std::string> policies{"default"};
-    bool no_tiers = false;
-
-    std::string engine;
-    std::optional<std::uint32_t> blocks;
-    std::optional<double> prefill_rate;
-    std::optional<double> attention;
-    std::string order;
-
-    std::string faults;
-    std::string deadline = "10m";
-    std::string slo_ttft = "10s";
-    std::string slo_tbt = "200ms";
-    std::uint64_t seed = 0;
-    std::string out;
-    bool json = false;
-};
-
 // ---- From options to a run ------------------------------------------------------------------------
 
-Result<std::vector<trace::PlannedRequest>> make_plan(const Options& options) {
+Result<std::vector<trace::PlannedRequest>> make_plan(const SimOptions& options) {
     trace::PlanOptions plan{
         .requests = options.requests, .rate = options.rate, .seed = options.seed};
     std::vector<trace::PlannedRequest> requests;
@@ -90,7 +58,7 @@ Result<std::vector<trace::PlannedRequest>> make_plan(const Options& options) {
     return requests;
 }
 
-Result<sim::EngineParameters> make_engine(const Options& options) {
+Result<sim::EngineParameters> make_engine(const SimOptions& options) {
     sim::EngineParameters engine;
     if (!options.engine.empty()) {
         const auto read = sim::read_engine_parameters(options.engine);
@@ -103,9 +71,46 @@ Result<sim::EngineParameters> make_engine(const Options& options) {
         engine.prefill_attended_us =
             *options.attention > 0.0 ? engine.prefill_row_us / *options.attention : 0.0;
     }
+    engine.dram_token_us = options.kv_dram_load.value_or(engine.dram_token_us);
+    engine.node_token_us = options.kv_node_load.value_or(engine.node_token_us);
     if (options.order == "shortest") engine.order = sim::PrefillOrder::kShortest;
     if (options.order == "arrival") engine.order = sim::PrefillOrder::kArrival;
     return engine;
+}
+
+/// What `memory` holds of the engine's KV, in blocks; empty: without end, which is 0.
+Result<std::uint32_t> blocks_in(const std::string& memory, const std::string& flag,
+                                const sim::EngineParameters& engine) {
+    if (memory.empty()) return 0;
+    const auto bytes = parse_bytes(memory);
+    if (!bytes) return std::unexpected(bytes.error().within(flag));
+    const std::uint64_t blocks =
+        *bytes / (std::uint64_t{engine.kv_token_bytes} * trace::kTraceBlockTokens);
+    if (blocks == 0) return std::unexpected(Error::invalid("holds not one block", flag));
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(blocks, limits::kTraceTokens));
+}
+
+Result<void> add_tiers(const SimOptions& options, sim::FleetOptions& fleet) {
+    if (options.kv_nodes == 0 && !options.kv_node_dram.empty())
+        return std::unexpected(Error::invalid("needs --kv-nodes", "--kv-node-dram"));
+    sim::SharedCacheOptions cache{.policy = *sim::parse_cache_policy(options.kv_policy)};
+    if (fleet.engine.prefill_attended_us > 0.0)
+        cache.attention_tokens = fleet.engine.prefill_row_us / fleet.engine.prefill_attended_us;
+    if (!options.kv_dram.empty()) {
+        const auto blocks = blocks_in(options.kv_dram, "--kv-dram", fleet.engine);
+        if (!blocks) return std::unexpected(blocks.error());
+        fleet.dram = cache;
+        fleet.dram->blocks = *blocks;
+    }
+    if (options.kv_nodes > 0) {
+        const auto blocks = blocks_in(options.kv_node_dram, "--kv-node-dram", fleet.engine);
+        if (!blocks) return std::unexpected(blocks.error());
+        cache.nodes = options.kv_nodes;
+        cache.blocks = static_cast<std::uint32_t>(
+            std::min<std::uint64_t>(std::uint64_t{*blocks} * cache.nodes, UINT32_MAX));
+        fleet.nodes = cache;
+    }
+    return {};
 }
 
 Result<std::chrono::milliseconds> duration(const std::string& text, const std::string& flag) {
@@ -114,7 +119,7 @@ Result<std::chrono::milliseconds> duration(const std::string& text, const std::s
     return value;
 }
 
-Result<sim::SimulationOptions> make_simulation(const Options& options) {
+Result<sim::SimulationOptions> make_simulation(const SimOptions& options) {
     const auto engine = make_engine(options);
     if (!engine) return std::unexpected(engine.error());
     const auto deadline = duration(options.deadline, "--deadline");
@@ -135,7 +140,8 @@ Result<sim::SimulationOptions> make_simulation(const Options& options) {
                                 .tiers = !options.no_tiers,
                                 .per_machine = options.per_machine,
                                 .seed = options.seed};
-    const sim::FleetOptions& fleet = simulation.gateway.fleet;
+    sim::FleetOptions& fleet = simulation.gateway.fleet;
+    if (const auto added = add_tiers(options, fleet); !added) return std::unexpected(added.error());
     const std::uint64_t workers =
         std::uint64_t{fleet.full} + fleet.encode + fleet.prefill + fleet.decode;
     if (workers > limits::kSimWorkers)
@@ -157,7 +163,7 @@ struct Prepared {
     std::vector<routing::Policy> policies;
 };
 
-Result<Prepared> prepare(const Options& options) {
+Result<Prepared> prepare(const SimOptions& options) {
     auto simulation = make_simulation(options);
     if (!simulation) return std::unexpected(simulation.error());
     Prepared prepared{.simulation = *simulation};
@@ -203,7 +209,7 @@ private:
     bool terminal_ = isatty(STDERR_FILENO) == 1;
 };
 
-sim::RunResult simulate(const Options& options, Prepared& prepared, routing::Policy policy) {
+sim::RunResult simulate(const SimOptions& options, Prepared& prepared, routing::Policy policy) {
     prepared.simulation.gateway.fleet.policy = policy;
     const std::string name(to_string(policy));
     const Progress progress(name);
@@ -237,7 +243,7 @@ Result<void> write_files(const std::string& folder, const std::vector<sim::RunRe
     return write("index.html", to_html(runs));
 }
 
-int run(const Options& options) {
+int run(const SimOptions& options) {
     if (options.trace.empty() == options.mix.empty())
         return fail(kWrongUse, "say what is sent: --trace FILE or --mix MIX");
     auto prepared = prepare(options);
@@ -261,134 +267,11 @@ int run(const Options& options) {
     return kDone;
 }
 
-// ---- Options --------------------------------------------------------------------------------------
-
-void add_load_options(CLI::App& command, Options& options) {
-    CLI::Option* trace =
-        command.add_option("--trace", options.trace, "Requests of a trace: Mooncake's or Azure's")
-            ->type_name("FILE");
-    command
-        .add_option("--mix", options.mix,
-                    "Requests of given shapes: chat, code, or INPUT/OUTPUT[*WEIGHT],...")
-        ->type_name("MIX")
-        ->excludes(trace);
-    command
-        .add_option("--rate", options.rate,
-                    "So many requests a second in the mean; else a trace keeps its times, and\n"
-                    "a mix has one a second")
-        ->type_name("N")
-        ->check(CLI::PositiveNumber);
-    command.add_option("--speed", options.speed, "Requests come so many times as fast")
-        ->type_name("X")
-        ->check(CLI::Range(1e-6, 1e6))
-        ->capture_default_str();
-    command
-        .add_option("--requests", options.requests, "How many; else all of a trace, 1000 of a mix")
-        ->type_name("N")
-        ->check(CLI::Range(std::size_t{1}, limits::kTraceRequests));
-    command.add_option("--slice", options.slice, "Of a trace, so many requests from that one on")
-        ->type_name("FIRST:COUNT");
-    command.add_option("--input-max", options.input_max, "Cut longer prompts to that many tokens")
-        ->type_name("N");
-    command
-        .add_option("--output-max", options.output_max, "Cut longer answers to that many tokens")
-        ->type_name("N");
-    command
-        .add_option("--image-share", options.image_share,
-                    "Share of the requests that have an image to encode")
-        ->type_name("SHARE")
-        ->check(CLI::Range(0.0, 1.0));
-    command.add_option("--image-tokens", options.image_tokens, "Of an image")
-        ->type_name("N")
-        ->check(CLI::Range(1U, 1'000'000U))
-        ->capture_default_str();
-}
-
-void add_worker_options(CLI::App& command, Options& options) {
-    const auto count = CLI::Range(std::size_t{1}, limits::kSimWorkers);
-    command.add_option("--workers", options.workers, "Engines that do everything")
-        ->type_name("N")
-        ->check(count)
-        ->capture_default_str();
-    command.add_option("--prefill", options.prefill, "Instead, engines that compute prompts")
-        ->type_name("N")
-        ->check(count);
-    command.add_option("--decode", options.decode, "And engines that answer from there on")
-        ->type_name("N")
-        ->check(count);
-    command.add_option("--encode", options.encode, "Engines for images alone")
-        ->type_name("N")
-        ->check(count);
-    command
-        .add_option("--per-machine", options.per_machine,
-                    "So many of them share a machine, and fail together")
-        ->type_name("N")
-        ->check(count)
-        ->capture_default_str();
-    command
-        .add_option("--policy", options.policies,
-                    "Who gets a request: default, round_robin, least_loaded, overlap; of several,\n"
-                    "a run each")
-        ->delimiter(',')
-        ->check(CLI::IsMember({"default", "round_robin", "least_loaded", "overlap"}))
-        ->type_name("POLICY,...")
-        ->capture_default_str();
-    command.add_flag("--no-tiers", options.no_tiers,
-                     "Long prompts may go everywhere, before short ones, too");
-    command
-        .add_option("--engine", options.engine,
-                    "Engine's parameters, as `sluice bench --fit` writes them; else an accelerator")
-        ->type_name("FILE");
-    command
-        .add_option("--blocks", options.blocks, "KV that a worker holds, in blocks of 512 tokens")
-        ->type_name("N")
-        ->check(CLI::Range(std::size_t{1}, limits::kTraceTokens));
-    command
-        .add_option("--prefill-rate", options.prefill_rate, "Prompt tokens a second of a worker")
-        ->type_name("N")
-        ->check(CLI::PositiveNumber);
-    command
-        .add_option(
-            "--attention", options.attention,
-            "Position at which a prompt token's attention costs as much as the rest of it;\n"
-            "0: never")
-        ->type_name("TOKENS")
-        ->check(CLI::NonNegativeNumber);
-    command
-        .add_option("--order", options.order,
-                    "Of prompts in an engine: by arrival, as vLLM and SGLang do, or the shortest\n"
-                    "first, as the native one does")
-        ->check(CLI::IsMember({"arrival", "shortest"}))
-        ->type_name("ORDER");
-}
-
 }  // namespace
 
 Run define_sim(CLI::App& command) {
-    auto options = std::make_shared<Options>();
-    add_load_options(command, *options);
-    add_worker_options(command, *options);
-    command.add_option("--faults", options->faults, "What goes wrong and when: docs/simulator.md")
-        ->type_name("FILE");
-    command.add_option("--deadline", options->deadline, "Of each request")
-        ->type_name("DURATION")
-        ->capture_default_str();
-    command
-        .add_option("--slo-ttft", options->slo_ttft, "Goodput counts answers that start in time")
-        ->type_name("DURATION")
-        ->capture_default_str();
-    command
-        .add_option("--slo-tbt", options->slo_tbt,
-                    "And whose 99th percentile between tokens is within")
-        ->type_name("DURATION")
-        ->capture_default_str();
-    command.add_option("--seed", options->seed, "Of all that is drawn")
-        ->type_name("N")
-        ->capture_default_str();
-    command
-        .add_option("--out", options->out, "Write report.txt, report.jsonl, index.html and plots")
-        ->type_name("FOLDER");
-    command.add_flag("--json", options->json, "Print a JSON object a line, one for each run");
+    auto options = std::make_shared<SimOptions>();
+    add_sim_options(command, *options);
     return [options] { return run(*options); };
 }
 

@@ -31,8 +31,16 @@ struct StepWork {
 
 class StepForecast {
 public:
+    static constexpr std::size_t kTerms = 4;
+    /// Nanoseconds of a step, a row, an attended position, a row's logits.
+    using Terms = std::array<double, kTerms>;
+
     /// First guesses for a model of this size on one slow core.
     explicit StepForecast(const checkpoint::HyperParameters& parameters);
+    /// Others, above 0.
+    explicit StepForecast(const Terms& guesses) : unit_cost_(guesses) {}
+
+    [[nodiscard]] const Terms& unit_costs() const { return unit_cost_; }
 
     [[nodiscard]] std::chrono::nanoseconds predict(const StepWork& work) const;
 
@@ -48,12 +56,9 @@ public:
     void learn(const StepWork& work, std::chrono::nanoseconds took);
 
 private:
-    static constexpr std::size_t kTerms = 4;
-    using Terms = std::array<double, kTerms>;
-
     [[nodiscard]] static Terms amounts(const StepWork& work);
 
-    Terms unit_cost_{};  ///< Nanoseconds of a step, a row, an attended position, a row's logits.
+    Terms unit_cost_{};
 };
 
 }  // namespace sluice::engine

@@ -291,19 +291,20 @@ bool PrefixIndex::any_holds(BlockHash hash) const {
 }
 
 std::uint32_t PrefixIndex::held_by_any(std::span<const BlockHash> chain,
-                                       std::span<const WorkerIndex> who) const {
+                                       std::span<const WorkerIndex> who,
+                                       std::uint32_t extent) const {
     live_.assign(sets_.words(), 0);
     for (const WorkerIndex each : who)
         if (each < seats_.size() && seats_[each] != kNoSeat) set(live_, seats_[each]);
     const auto size = static_cast<std::uint32_t>(chain.size());
-    for (std::uint32_t end = kExtent; end <= std::min<std::size_t>(size, kAhead * kExtent);
-         end += kExtent)
+    for (std::uint32_t end = extent; end <= std::min<std::size_t>(size, kAhead * extent);
+         end += extent)
         table_.prefetch(chain[end - 1]);
     std::uint32_t held = 0;
     std::uint32_t lost = 0;
-    for (std::uint32_t begin = 0; begin < size && lost < kLostRuns; begin += kExtent) {
-        const std::uint32_t end = std::min(begin + kExtent, size);
-        if (end + kAhead * kExtent <= size) table_.prefetch(chain[end + kAhead * kExtent - 1]);
+    for (std::uint32_t begin = 0; begin < size && lost < kLostRuns; begin += extent) {
+        const std::uint32_t end = std::min(begin + extent, size);
+        if (end + kAhead * extent <= size) table_.prefetch(chain[end + kAhead * extent - 1]);
         const std::uint32_t before = held;
         if (any_holds(chain[end - 1])) {
             held += end - begin;

@@ -32,6 +32,9 @@ public:
     explicit PrefixIndex(WorkerIndex workers_max,
                          std::size_t blocks_max = limits::kPrefixIndexBlocks);
 
+    /// Blocks in a row that a cache node has of a chain (kv::kExtentBlocks).
+    static constexpr std::uint32_t kExtent = 16;
+
     void stored(WorkerIndex worker, std::span<const BlockHash> blocks);
     void removed(WorkerIndex worker, std::span<const BlockHash> blocks);
     void cleared(WorkerIndex worker);
@@ -74,12 +77,12 @@ public:
                                           std::span<const BlockHash> blocks) const;
 
     /// How many blocks of the chain lie with `holders` taken together, of which there is one at least.
-    /// Runs of kExtent blocks lie with one holder, who gives up their ends first: so the last one of a
+    /// Runs of `extent` blocks lie with one holder, who gives up their ends first: so the last one of a
     /// run speaks for all of it. Where one holder is lost its runs are missing, and those of others
     /// behind them are there all the same; after kLostRuns in a row nothing more is looked for.
     [[nodiscard]] std::uint32_t held_by_any(std::span<const BlockHash> chain,
-                                            std::span<const WorkerIndex> holders) const;
-    static constexpr std::uint32_t kExtent = 16;
+                                            std::span<const WorkerIndex> holders,
+                                            std::uint32_t extent = kExtent) const;
     static constexpr std::uint32_t kLostRuns = 4;
 
     [[nodiscard]] std::size_t blocks() const { return table_.size(); }

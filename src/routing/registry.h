@@ -37,6 +37,8 @@ struct RegistryOptions {
     /// and know the same do not all choose the same one.
     double jitter = 0.0;
     std::size_t index_blocks = limits::kPrefixIndexBlocks;
+    /// So many blocks of a chain lie with one cache node in a row.
+    std::uint32_t extent_blocks = PrefixIndex::kExtent;
 };
 
 class Registry {

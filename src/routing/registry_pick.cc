@@ -96,7 +96,8 @@ std::uint64_t Registry::draw() {
 std::expected<Pick, NoPick> Registry::pick(const Demand& demand, const Tried& tried, Time now) {
     Search search{.demand = demand, .tried = tried, .now = now, .pool = pool(demand.pool)};
     index_.match(demand.blocks, matches_);
-    if (!stores_.empty()) search.stored_blocks = index_.held_by_any(demand.blocks, stores_);
+    if (!stores_.empty())
+        search.stored_blocks = index_.held_by_any(demand.blocks, stores_, options_.extent_blocks);
     find_peer(search);
     for (const LegPhase kind : kKinds[static_cast<int>(demand.phase)]) {
         const auto& members = search.pool.members[static_cast<int>(kind)];

@@ -41,6 +41,7 @@ public:
             }
             entry.parent = before;
             if (before != nullptr) order_.hold(*before);
+            tell(key, true);
         }
         if (before != nullptr) order_.unhold(*before);
     }
@@ -61,6 +62,7 @@ private:
         auto* const next = static_cast<Entry*>(order_.take_next());
         if (next == nullptr) return false;
         Entry* const parent = next->parent;
+        tell(next->key, false);
         entries_.erase(next->key);
         if (parent != nullptr) order_.unhold(*parent);
         ++evictions_;

@@ -5,9 +5,11 @@
 // compared with. As in kv::DramTier, blocks go from the tail of their chain.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "sim/block_cache.h"
 
@@ -33,6 +35,18 @@ public:
     virtual void store(BlockKey key, BlockKey parent, float cost) = 0;
     [[nodiscard]] virtual std::uint32_t blocks() const = 0;
     [[nodiscard]] virtual std::uint64_t evictions() const = 0;
+
+    /// Hears of each block that was stored, or is gone.
+    using Watch = std::function<void(BlockKey key, bool stored)>;
+    void watch(Watch watch) { watch_ = std::move(watch); }
+
+protected:
+    void tell(BlockKey key, bool stored) const {
+        if (watch_) watch_(key, stored);
+    }
+
+private:
+    Watch watch_;
 };
 
 [[nodiscard]] std::unique_ptr<CacheNode> make_cache_node(CachePolicy policy, std::uint32_t blocks);

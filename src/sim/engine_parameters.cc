@@ -23,11 +23,18 @@ void visit(Parameters& p, Number&& number, Count&& count) {
     number("decode_attended_us", p.decode_attended_us);
     number("encode_row_us", p.encode_row_us);
     number("neighbour_share", p.neighbour_share);
+    number("forecast_step_us", p.forecast_step_us);
+    number("forecast_row_us", p.forecast_row_us);
+    number("forecast_attended_us", p.forecast_attended_us);
+    number("forecast_logits_us", p.forecast_logits_us);
     number("request_us", p.request_us);
     number("request_token_us", p.request_token_us);
     number("handover_token_us", p.handover_token_us);
+    number("dram_token_us", p.dram_token_us);
+    number("node_token_us", p.node_token_us);
     number("step_time_us", p.step_time_us);
     count("near_tokens", p.near_tokens, Range{0, limits::kTraceTokens});
+    count("kv_token_bytes", p.kv_token_bytes, Range{1, limits::kTraceTokens});
     count("blocks", p.blocks, Range{1, limits::kTraceTokens});
     count("running_max", p.running_max, Range{1, limits::kEngineWaiting});
     count("waiting_max", p.waiting_max, Range{1, limits::kTraceRequests});

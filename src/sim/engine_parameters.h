@@ -36,12 +36,25 @@ struct EngineParameters {
     /// For each other engine on its machine that computes, it takes by such a share longer.
     double neighbour_share = 0.0;
 
+    // ---- What its own forecast of a step begins with (engine/step_forecast.h), in microseconds
+    /// By it the engine keeps within `step_time_us`, and it learns from each step. 0: it knows what its
+    /// steps take.
+    double forecast_step_us = 0.0;
+    double forecast_row_us = 0.0;
+    double forecast_attended_us = 0.0;
+    double forecast_logits_us = 0.0;
+
     // ---- Around the engine
     double request_us = 1'000.0;  ///< Of a request, before the engine has it.
     /// Of each of its prompt tokens, in the gateway's one thread: requests that come together wait for
     /// each other there.
     double request_token_us = 0.0;
     double handover_token_us = 2.0;  ///< To move the KV of a token to another worker.
+
+    // ---- Tiers of the cache behind its pool
+    double dram_token_us = 3.0;             ///< To load a token's KV from its machine's memory,
+    double node_token_us = 10.0;            ///< and from a cache node.
+    std::uint32_t kv_token_bytes = 70'272;  ///< DeepSeek-V3: 61 layers of 576 values of two bytes.
 
     // ---- Bounds
     std::uint32_t blocks = 8'000;  ///< Of `trace::kTraceBlockTokens` tokens of KV each.

@@ -28,18 +28,26 @@ std::uint32_t capacity_of(const EngineParameters& engine) {
     return engine.running_max + std::max(1U, engine.running_max / 8);
 }
 
+/// As a worker announces it.
+double attention_tokens(const EngineParameters& engine) {
+    return engine.prefill_attended_us > 0.0 ? engine.prefill_row_us / engine.prefill_attended_us
+                                            : 0.0;
+}
+
 }  // namespace
 
 Fleet::Fleet(EventQueue& queue, const FleetOptions& options, std::function<void()> on_ready)
     : queue_(queue),
       options_(options),
       on_ready_(std::move(on_ready)),
-      registry_(options.full + options.encode + options.prefill + options.decode,
-                {.seed = options.seed + 1}) {
+      registry_(options.full + options.encode + options.prefill + options.decode + 1,
+                {.seed = options.seed + 1, .extent_blocks = SharedCache::kExtent}) {
+    if (options.nodes) nodes_ = std::make_unique<SharedCache>(*options.nodes);
     add(LegPhase::kFull, options.full);
     add(LegPhase::kEncode, options.encode);
     add(LegPhase::kPrefill, options.prefill);
     add(LegPhase::kDecode, options.decode);
+    add_nodes();
     for (WorkerIndex worker = 0; worker < size(); ++worker) {
         std::vector<const SimEngine*> neighbours;
         const WorkerIndex first = worker - worker % options.per_machine;
@@ -70,17 +78,34 @@ void Fleet::add(LegPhase phase, std::uint32_t count) {
                            .phase = phase,
                            .capacity = capacity_of(options_.engine),
                            .failure_group = std::move(group),
-                           .costs = {.kv_tokens = std::uint64_t{options_.engine.blocks} *
+                           .costs = {.attention_tokens = attention_tokens(options_.engine),
+                                     .kv_tokens = std::uint64_t{options_.engine.blocks} *
                                                   trace::kTraceBlockTokens,
                                      .block_tokens = trace::kTraceBlockTokens}});
         SLUICE_ASSERT(index && *index == number);
-        Place place{.engine = std::make_unique<SimEngine>(queue_, options_.engine), .phase = phase};
+        std::unique_ptr<CacheTiers> tiers;
+        if (options_.dram || nodes_)
+            tiers = std::make_unique<CacheTiers>(options_.engine, options_.dram, nodes_.get());
+        Place place{
+            .engine = std::make_unique<SimEngine>(queue_, options_.engine, std::move(tiers)),
+            .phase = phase};
         place.engine->on_blocks([this, number] {
             if (std::exchange(places_[number].feeding, true)) return;
             queue_.after(kFeedDelay, [this, number] { feed(number); });
         });
         places_.push_back(std::move(place));
     }
+}
+
+void Fleet::add_nodes() {
+    if (!nodes_) return;
+    const auto index = registry_.add_store();
+    SLUICE_ASSERT(index);
+    store_ = *index;
+    nodes_->watch([this](BlockKey key, bool stored) {
+        if (node_events_.empty()) queue_.after(kFeedDelay, [this] { feed_nodes(); });
+        node_events_.push_back({.key = key, .stored = stored});
+    });
 }
 
 std::size_t Fleet::room() const { return places_.size() * capacity_of(options_.engine); }
@@ -134,6 +159,16 @@ void Fleet::feed(WorkerIndex worker) {
         }
     }
     flush();
+}
+
+void Fleet::feed_nodes() {
+    for (const NodeEvent& event : std::exchange(node_events_, {})) {
+        if (event.stored) {
+            registry_.index().stored(store_, {&event.key, 1});
+        } else {
+            registry_.index().removed(store_, {&event.key, 1});
+        }
+    }
 }
 
 void Fleet::report_fault(WorkerIndex worker, LegFault fault, Time began) {

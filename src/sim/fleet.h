@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "dispatch/request.h"
@@ -27,6 +28,10 @@ struct FleetOptions {
     EngineParameters engine;
     routing::Policy policy = routing::Policy::kDefault;
     bool tiers = true;
+    /// Of each machine, for blocks that its workers' pools may have given up; none: no such memory.
+    std::optional<SharedCacheOptions> dram;
+    /// Cache nodes that all workers share; none: there are none.
+    std::optional<SharedCacheOptions> nodes;
     /// So many share a machine: they slow each other down, and are taken to fail together.
     std::uint32_t per_machine = 1;
     Duration probe_every = std::chrono::seconds(1);
@@ -47,6 +52,8 @@ public:
     [[nodiscard]] std::uint32_t size() const { return static_cast<std::uint32_t>(places_.size()); }
     [[nodiscard]] SimEngine& engine(routing::WorkerIndex worker) { return *places_[worker].engine; }
     [[nodiscard]] routing::Registry& registry() { return registry_; }
+    /// Null if there are no cache nodes.
+    [[nodiscard]] const SharedCache* nodes() const { return nodes_.get(); }
     [[nodiscard]] bool splits() const { return options_.prefill > 0 && options_.decode > 0; }
     /// Requests that the workers hold together, as the gateway reckons (NativePool::capacity).
     [[nodiscard]] std::size_t room() const;
@@ -77,11 +84,20 @@ private:
     void probe(routing::WorkerIndex worker);
     void ask(routing::WorkerIndex worker);
     void feed(routing::WorkerIndex worker);
+    void add_nodes();
+    void feed_nodes();
 
     EventQueue& queue_;
     FleetOptions options_;
     std::function<void()> on_ready_;
     routing::Registry registry_;
+    std::unique_ptr<SharedCache> nodes_;  ///< Outlives the engines.
+    routing::WorkerIndex store_ = 0;      ///< Of the nodes, all together.
+    struct NodeEvent {
+        BlockKey key = 0;
+        bool stored = false;
+    };
+    std::vector<NodeEvent> node_events_;  ///< On their way.
     std::vector<Place> places_;
     bool stopped_ = false;
 };

@@ -4,17 +4,25 @@
 
 namespace sluice::sim {
 
-double TierResults::hit_share() const {
-    return prompt_tokens == 0
-               ? 0.0
-               : static_cast<double>(cached_tokens) / static_cast<double>(prompt_tokens);
+namespace {
+
+double share(std::uint64_t part, std::uint64_t whole) {
+    return whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole);
+}
+
+}  // namespace
+
+double TierResults::hit_share() const { return share(cached.sum(), prompt_tokens); }
+
+double TierResults::hit_share(CacheSource source) const {
+    return share(cached.from(source), prompt_tokens);
 }
 
 void TierResults::add(const RequestResult& result, const Objectives& objectives) {
     ++requests;
     if (result.ran) {
         prompt_tokens += result.prompt_tokens;
-        cached_tokens += result.cached_tokens;
+        cached += result.cached;
     }
     if (result.outcome == Outcome::kRejected) ++rejected;
     if (result.outcome != Outcome::kOk) return;
@@ -53,10 +61,6 @@ double Results::goodput_rps() const {
     return elapsed > Duration::zero() ? static_cast<double>(all.good) / seconds(elapsed) : 0.0;
 }
 
-double Results::rejected_share() const {
-    return all.requests == 0
-               ? 0.0
-               : static_cast<double>(all.rejected) / static_cast<double>(all.requests);
-}
+double Results::rejected_share() const { return share(all.rejected, all.requests); }
 
 }  // namespace sluice::sim

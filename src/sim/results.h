@@ -13,6 +13,7 @@
 #include "base/latency_sketch.h"
 #include "base/request_class.h"
 #include "record/statistics.h"
+#include "sim/cache_tiers.h"
 #include "sim/event_queue.h"
 #include "sim/timeline.h"
 
@@ -23,7 +24,7 @@ struct RequestResult {
     Duration arrival{};
     std::uint32_t prompt_tokens = 0;
     std::uint32_t answer_tokens = 0;  ///< That came.
-    std::uint32_t cached_tokens = 0;  ///< Of the prompt, on the first worker that took it in.
+    CachedTokens cached;              ///< Of the prompt, on the first worker that took it in.
     bool ran = false;                 ///< A worker took it in.
     Outcome outcome = Outcome::kOk;
     std::optional<Duration> ttft;
@@ -47,11 +48,12 @@ struct TierResults {
     std::uint64_t rejected = 0;
     std::uint64_t good = 0;
     std::uint64_t prompt_tokens = 0;  ///< Of requests that a worker took in.
-    std::uint64_t cached_tokens = 0;
+    CachedTokens cached;
     record::Samples ttft_ms;  ///< Of those that completed.
     LatencySketch gaps;
 
     [[nodiscard]] double hit_share() const;
+    [[nodiscard]] double hit_share(CacheSource source) const;
     void add(const RequestResult& result, const Objectives& objectives);
 };
 
@@ -65,12 +67,21 @@ struct WorkerResults {
     std::uint64_t crashes = 0;
 };
 
+/// The cache nodes at the end.
+struct NodeResults {
+    std::uint64_t nodes = 0;
+    std::uint64_t blocks = 0;
+    std::uint64_t evictions = 0;
+    double imbalance = 1.0;  ///< The fullest one's blocks over the mean.
+};
+
 struct Results {
     Objectives objectives;
     TierResults all;
     std::array<TierResults, kLengthBuckets> tiers;  ///< By LengthBucket of the prompt.
     std::map<std::string, std::uint64_t, std::less<>> outcomes;
     std::vector<WorkerResults> workers;
+    NodeResults nodes;
     std::uint64_t retries = 0;
     std::uint64_t resumes = 0;
     std::uint64_t fallbacks = 0;

@@ -11,9 +11,6 @@
 namespace sluice::sim {
 namespace {
 
-/// Of a trace's blocks.
-constexpr std::size_t kExtent = kv::kExtentBlocks * 64 / trace::kTraceBlockTokens;
-
 /// As a name of kv; the simulator's keys are random enough by themselves.
 kv::BlockKey to_digest(BlockKey key) {
     kv::BlockKey digest{};
@@ -43,16 +40,20 @@ std::size_t SharedCache::node_of(std::span<const BlockKey> chain, std::size_t bl
     return placement_.owners(to_digest(chain[block - block % kExtent])).front();
 }
 
+bool SharedCache::holds(std::span<const BlockKey> chain, std::size_t block) const {
+    return nodes_[node_of(chain, block)]->contains(chain[block]);
+}
+
 std::uint32_t SharedCache::match(std::span<const BlockKey> chain) const {
     std::uint32_t found = 0;
-    while (found < chain.size() && nodes_[node_of(chain, found)]->contains(chain[found])) ++found;
+    while (found < chain.size() && holds(chain, found)) ++found;
     return found;
 }
 
 std::uint32_t SharedCache::count(std::span<const BlockKey> chain) const {
     std::uint32_t found = 0;
     for (std::size_t i = 0; i < chain.size(); ++i)
-        if (nodes_[node_of(chain, i)]->contains(chain[i])) ++found;
+        if (holds(chain, i)) ++found;
     return found;
 }
 
@@ -63,14 +64,24 @@ void SharedCache::use(std::span<const BlockKey> chain) {
     }
 }
 
-void SharedCache::store(std::span<const BlockKey> chain) {
+void SharedCache::store(std::span<const BlockKey> chain, std::size_t from) {
     const bool grows = options_.policy == CachePolicy::kAttention;
-    for (std::size_t i = 0; i < chain.size(); ++i) {
+    for (std::size_t i = from; i < chain.size(); ++i) {
         const double position = static_cast<double>(i) * trace::kTraceBlockTokens;
         const double cost = grows ? 1.0 + position / options_.attention_tokens : 1.0;
         nodes_[node_of(chain, i)]->store(chain[i], i == 0 ? 0 : chain[i - 1],
                                          static_cast<float>(cost));
     }
+}
+
+void SharedCache::watch(const CacheNode::Watch& watch) {
+    for (const auto& node : nodes_) node->watch(watch);
+}
+
+std::uint64_t SharedCache::blocks() const {
+    std::uint64_t blocks = 0;
+    for (const auto& node : nodes_) blocks += node->blocks();
+    return blocks;
 }
 
 std::uint64_t SharedCache::evictions() const {

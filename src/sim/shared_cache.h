@@ -10,6 +10,7 @@
 
 #include "kv/placement.h"
 #include "sim/cache_node.h"
+#include "trace/trace.h"
 
 namespace sluice::sim {
 
@@ -23,17 +24,25 @@ struct SharedCacheOptions {
 
 class SharedCache {
 public:
+    /// Of a trace's blocks, as many as lie on one node in a row.
+    static constexpr std::uint32_t kExtent = kv::kExtentBlocks * 64 / trace::kTraceBlockTokens;
+
     explicit SharedCache(const SharedCacheOptions& options);
 
     /// How many blocks from the start of the chain are here.
     [[nodiscard]] std::uint32_t match(std::span<const BlockKey> chain) const;
     /// How many of them are here, wherever they stand.
     [[nodiscard]] std::uint32_t count(std::span<const BlockKey> chain) const;
+    [[nodiscard]] bool holds(std::span<const BlockKey> chain, std::size_t block) const;
     /// A hit: uses all of `chain` that is here, from its end to its start.
     void use(std::span<const BlockKey> chain);
-    /// Stores what isn't here, from its start to its end.
-    void store(std::span<const BlockKey> chain);
+    /// Stores what isn't here of the blocks from `from` on, towards the end.
+    void store(std::span<const BlockKey> chain, std::size_t from = 0);
 
+    /// Hears of all that comes and goes.
+    void watch(const CacheNode::Watch& watch);
+
+    [[nodiscard]] std::uint64_t blocks() const;
     [[nodiscard]] std::uint64_t evictions() const;
     /// The fullest node's blocks over the mean; 1 if there are none.
     [[nodiscard]] double imbalance() const;

@@ -5,24 +5,35 @@
 #include <utility>
 
 #include "base/assert.h"
-#include "base/limits.h"
-#include "trace/trace.h"
 
 namespace sluice::sim {
 namespace {
 
 using dispatch::LegFault;
-using trace::kTraceBlockTokens;
 
 /// The least that a step computes of prompts, whatever it costs, as in the native engine.
 constexpr std::uint32_t kPrefillLeast = 16;
 /// How long a process takes to come back that its input brought down.
 constexpr std::chrono::seconds kPoisonDowntime{10};
 
+std::optional<engine::StepForecast> forecast_of(const EngineParameters& p) {
+    if (p.forecast_row_us <= 0.0) return std::nullopt;
+    constexpr double kLeast = 1e-3;  // No cost is nothing, or nothing would be learnt of it.
+    engine::StepForecast::Terms guesses{p.forecast_step_us, p.forecast_row_us,
+                                        p.forecast_attended_us, p.forecast_logits_us};
+    for (double& guess : guesses) guess = std::max(guess * 1e3, kLeast);
+    return engine::StepForecast(guesses);
+}
+
 }  // namespace
 
-SimEngine::SimEngine(EventQueue& queue, EngineParameters parameters)
-    : queue_(queue), parameters_(parameters), cache_(parameters.blocks) {}
+SimEngine::SimEngine(EventQueue& queue, EngineParameters parameters,
+                     std::unique_ptr<CacheTiers> tiers)
+    : queue_(queue),
+      parameters_(parameters),
+      cache_(parameters.blocks),
+      tiers_(std::move(tiers)),
+      forecast_(forecast_of(parameters)) {}
 
 SimEngine::~SimEngine() {
     queue_.cancel(step_event_);
@@ -85,94 +96,12 @@ void SimEngine::fault_later(const SequencePtr& sequence, LegFault fault) {
     });
 }
 
-// ---- Blocks ---------------------------------------------------------------------------------------
-
-std::uint32_t SimEngine::answer_blocks(std::uint32_t tokens) {
-    return (tokens + kTraceBlockTokens - 1) / kTraceBlockTokens;
-}
-
-bool SimEngine::give_blocks(Sequence& sequence) {
-    if (sequence.job.phase == Job::Phase::kEncode) return true;
-    const std::vector<BlockKey>& chain = *sequence.job.chain;
-    const std::uint32_t found = cache_.match(chain);
-    cache_.hold(chain, found);
-    const auto missing =
-        static_cast<std::uint32_t>(chain.size()) - found + answer_blocks(sequence.job.answered + 1);
-    if (!cache_.allocate(missing)) {
-        cache_.release(std::span(chain).first(found));
-        return false;
-    }
-    sequence.sealed = found;
-    sequence.unnamed = missing;
-    // At least one token is computed: its logits are wanted.
-    sequence.computed =
-        std::min({found * kTraceBlockTokens, sequence.job.prompt_tokens, sequence.tokens - 1});
-    if (std::exchange(sequence.counted, true)) return true;
-    totals_.prompt_tokens += sequence.job.prompt_tokens;
-    totals_.cached_tokens += sequence.computed;
-    if (sequence.observer != nullptr) sequence.observer->on_admitted(sequence.computed);
-    return true;
-}
-
-void SimEngine::free_blocks(Sequence& sequence) {
-    if (sequence.sealed > 0) cache_.release(std::span(*sequence.job.chain).first(sequence.sealed));
-    cache_.give_back(sequence.unnamed);
-    sequence.sealed = 0;
-    sequence.unnamed = 0;
-    sequence.computed = 0;
-    sequence.loading = false;
-}
-
-void SimEngine::seal_to(Sequence& sequence, std::uint32_t computed) {
-    if (sequence.job.phase == Job::Phase::kEncode) return;
-    const std::vector<BlockKey>& chain = *sequence.job.chain;
-    for (std::uint32_t& block = sequence.sealed; block < chain.size(); ++block) {
-        if (computed < std::min((block + 1) * kTraceBlockTokens, sequence.job.prompt_tokens))
-            return;
-        cache_.seal(chain[block], block == 0 ? 0 : chain[block - 1]);
-        --sequence.unnamed;
-    }
-}
-
-void SimEngine::pull(const SequencePtr& sequence) {
-    const std::uint32_t missing = sequence->tokens - 1 - sequence->computed;
-    sequence->loading = true;
-    queue_.after(from_microseconds(parameters_.handover_token_us * missing),
-                 [this, sequence] { on_pulled(sequence); });
-}
-
-void SimEngine::on_pulled(const SequencePtr& sequence) {
-    // It may have lost its place meanwhile, or its engine.
-    if (!std::exchange(sequence->loading, false) || sequence->observer == nullptr) return;
-    sequence->job.brings_kv = false;
-    sequence->computed = sequence->tokens - 1;
-    seal_to(*sequence, sequence->computed);
-    give_notice(sequence, Notice::kPulled);
-    kick();
-}
-
-void SimEngine::hold(const SequencePtr& sequence) {
-    const JobId id = sequence->job.id;
-    const EventQueue::EventId end = queue_.after(std::chrono::seconds(limits::kKvHoldSeconds),
-                                                 [this, id] { release_hold(id); });
-    holds_.insert_or_assign(id, Hold{.sequence = sequence, .end = end});
-}
-
-void SimEngine::release_hold(JobId id) {
-    const auto at = holds_.find(id);
-    if (at == holds_.end()) return;
-    queue_.cancel(at->second.end);
-    free_blocks(*at->second.sequence);
-    holds_.erase(at);
-    kick();
-}
-
 // ---- Planning a step ------------------------------------------------------------------------------
 
 void SimEngine::admit() {
     while (!waiting_.empty() && running_.size() < parameters_.running_max) {
         const SequencePtr next = waiting_.front();
-        if (!give_blocks(*next)) return;
+        if (!give_blocks(next)) return;
         waiting_.pop_front();
         running_.push_back(next);
         if (next->job.brings_kv && next->computed + 1 < next->tokens) pull(next);
@@ -184,14 +113,15 @@ void SimEngine::kick() {
     admit();
     parts_.clear();
     load_ = {};
+    work_ = {};
     plan_decodes();
     plan_encodes();
     plan_prefills();
     if (parts_.empty()) return;
     stepping_ = true;
     last_step_ = queue_.now();
-    const double took = step_microseconds(parameters_, load_) * slowness();
-    step_event_ = queue_.after(from_microseconds(took), [this] { end_step(); });
+    step_took_ = from_microseconds(duration_us(load_));
+    step_event_ = queue_.after(step_took_, [this] { end_step(); });
 }
 
 std::uint32_t SimEngine::room_in_step() const {
@@ -207,10 +137,16 @@ double SimEngine::slowness() const {
     return own * (1.0 + parameters_.neighbour_share * static_cast<double>(busy));
 }
 
+double SimEngine::duration_us(const StepLoad& load) const {
+    return step_microseconds(parameters_, load) * slowness();
+}
+
 void SimEngine::take(const SequencePtr& sequence, std::uint32_t rows) {
     if (rows == 0) return;
     parts_.push_back({.sequence = sequence, .rows = rows, .encode_rows = 0});
     load_.add_prefill(sequence->computed, rows, parameters_.near_tokens);
+    work_.add_rows(sequence->computed, rows);
+    if (sequence->pending() == rows) ++work_.logits;
 }
 
 void SimEngine::preempt_last() {
@@ -248,6 +184,8 @@ void SimEngine::plan_decodes() {
         parts_.push_back({.sequence = sequence, .rows = 1, .encode_rows = 0});
         ++load_.decode_rows;
         load_.decode_attended += sequence->tokens;
+        work_.add_rows(sequence->computed, 1);
+        ++work_.logits;
     }
 }
 
@@ -261,14 +199,17 @@ void SimEngine::plan_encodes() {
 }
 
 std::uint32_t SimEngine::rows_in_time(const Sequence& sequence, std::uint32_t most) const {
+    const auto time = from_microseconds(parameters_.step_time_us);
+    if (forecast_)
+        return static_cast<std::uint32_t>(
+            forecast_->rows_within(time, work_, sequence.computed, most));
     std::uint32_t fits = 0;
     std::uint32_t too_many = most + 1;
     while (fits + 1 < too_many) {
         const std::uint32_t count = fits + (too_many - fits) / 2;
         StepLoad with = load_;
         with.add_prefill(sequence.computed, count, parameters_.near_tokens);
-        const double took = step_microseconds(parameters_, with) * slowness();
-        (took <= parameters_.step_time_us ? fits : too_many) = count;
+        (duration_us(with) <= parameters_.step_time_us ? fits : too_many) = count;
     }
     return fits;
 }
@@ -319,6 +260,7 @@ void SimEngine::end_step() {
     stepping_ = false;
     last_step_ = queue_.now();
     ++totals_.steps;
+    if (forecast_) forecast_->learn(work_, step_took_);
     const std::vector<Part> parts = std::exchange(parts_, {});
     const bool poisoned = std::ranges::any_of(parts, [](const Part& part) {
         return part.sequence->observer != nullptr && part.sequence->job.poison;
@@ -395,7 +337,10 @@ void SimEngine::crash(Duration downtime) {
     running_.clear();
     waiting_.clear();
     cache_.clear();
+    if (tiers_) tiers_->restart();
+    forecast_ = forecast_of(parameters_);
     for (const SequencePtr& sequence : lost) {
+        queue_.cancel(sequence->load);
         sequence->sealed = 0;
         sequence->unnamed = 0;
         sequence->loading = false;

@@ -16,11 +16,14 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
 #include "dispatch/request.h"
+#include "engine/step_forecast.h"
 #include "sim/block_cache.h"
+#include "sim/cache_tiers.h"
 #include "sim/engine_parameters.h"
 #include "sim/event_queue.h"
 
@@ -49,7 +52,7 @@ class JobObserver {
 public:
     virtual ~JobObserver() = default;
     /// It runs; of its prompt so many tokens are in the cache. To be noted only: no calls from here.
-    virtual void on_admitted(std::uint32_t cached_tokens) = 0;
+    virtual void on_admitted(const CachedTokens& cached) = 0;
     virtual void on_token() = 0;
     /// A prefill job is over: its blocks are held under its id.
     virtual void on_handover() = 0;
@@ -73,7 +76,9 @@ struct EngineTotals {
 
 class SimEngine {
 public:
-    SimEngine(EventQueue& queue, EngineParameters parameters);
+    /// Null `tiers`: nothing is behind its pool.
+    SimEngine(EventQueue& queue, EngineParameters parameters,
+              std::unique_ptr<CacheTiers> tiers = nullptr);
     ~SimEngine();
     SimEngine(const SimEngine&) = delete;
     SimEngine& operator=(const SimEngine&) = delete;
@@ -125,7 +130,8 @@ private:
         std::uint32_t sealed = 0;   ///< Blocks of the chain that are held by key.
         std::uint32_t unnamed = 0;  ///< Blocks without one.
         bool loading = false;       ///< Its KV is on the way.
-        bool counted = false;       ///< In the totals of cached tokens.
+        EventQueue::EventId load = 0;
+        bool counted = false;  ///< In the totals of cached tokens.
 
         [[nodiscard]] std::uint32_t pending() const { return tokens - computed; }
         [[nodiscard]] bool decodes() const {
@@ -144,8 +150,9 @@ private:
     void enqueue(const SequencePtr& sequence);
     void kick();
     void admit();
-    [[nodiscard]] bool give_blocks(Sequence& sequence);
+    [[nodiscard]] bool give_blocks(const SequencePtr& sequence);
     void free_blocks(Sequence& sequence);
+    [[nodiscard]] CachedTokens load(const SequencePtr& sequence);
     void pull(const SequencePtr& sequence);
     void on_pulled(const SequencePtr& sequence);
     void seal_to(Sequence& sequence, std::uint32_t computed);
@@ -154,6 +161,7 @@ private:
     void plan_encodes();
     void plan_prefills();
     [[nodiscard]] std::uint32_t prefill_budget(const SequencePtr& oldest) const;
+    [[nodiscard]] double duration_us(const StepLoad& load) const;
     [[nodiscard]] std::uint32_t rows_in_time(const Sequence& sequence, std::uint32_t most) const;
     void take(const SequencePtr& sequence, std::uint32_t rows);
     [[nodiscard]] bool reserve_answer(const SequencePtr& sequence);
@@ -172,6 +180,7 @@ private:
     EventQueue& queue_;
     EngineParameters parameters_;
     BlockCache cache_;
+    std::unique_ptr<CacheTiers> tiers_;
     std::deque<SequencePtr> waiting_;
     std::vector<SequencePtr> running_;
     std::unordered_map<JobId, SequencePtr> jobs_;  ///< Who is still to hear of something.
@@ -182,6 +191,10 @@ private:
     std::unordered_map<JobId, Hold> holds_;
     std::vector<Part> parts_;
     StepLoad load_;
+    /// How the engine foresees its steps, and the one in hand as it sees it; see EngineParameters.
+    std::optional<engine::StepForecast> forecast_;
+    engine::StepWork work_;
+    Duration step_took_{};
     EventQueue::EventId step_event_ = 0;
     EventQueue::EventId restart_event_ = 0;
     std::function<void()> on_blocks_;

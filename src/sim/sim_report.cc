@@ -32,6 +32,34 @@ json::object tier_json(std::string_view name, const TierResults& tier) {
             {"tbt_ms", to_object(percentiles(tier.gaps))}};
 }
 
+json::object sources_json(const TierResults& tier) {
+    json::object shares;
+    for (std::size_t source = 0; source < kCacheSources; ++source) {
+        const auto each = static_cast<CacheSource>(source);
+        shares[to_string(each)] = tier.hit_share(each);
+    }
+    return shares;
+}
+
+/// Empty where the pools are all there is.
+std::string sources_text(const TierResults& tier) {
+    std::string text;
+    for (std::size_t source = 0; source < kCacheSources; ++source) {
+        const auto each = static_cast<CacheSource>(source);
+        text += fmt::format("{}{} {:.1f} %", text.empty() ? " (" : ", ", to_string(each),
+                            100 * tier.hit_share(each));
+    }
+    const bool more = tier.cached.sum() > tier.cached.from(CacheSource::kPool);
+    return more ? text + ")" : std::string();
+}
+
+json::object nodes_json(const NodeResults& nodes) {
+    return {{"nodes", nodes.nodes},
+            {"blocks", nodes.blocks},
+            {"evictions", nodes.evictions},
+            {"imbalance", nodes.imbalance}};
+}
+
 std::string cell(const std::optional<double>& value) {
     return value ? fmt::format("{:.1f}", *value) : std::string("-");
 }
@@ -80,9 +108,10 @@ std::string to_text(const RunTitle& title, const Results& results) {
         seconds(results.elapsed), results.retries, results.resumes);
     text += fmt::format(
         "goodput {:.3f} requests/s (TTFT <= {:g} s, TBT p99 <= {:g} ms); cached {:.1f} % of prompt "
-        "tokens; imbalance {:.3f}\n\n",
+        "tokens{}; imbalance {:.3f}\n\n",
         results.goodput_rps(), seconds(results.objectives.ttft),
-        milliseconds(results.objectives.tbt), 100 * results.all.hit_share(), results.imbalance());
+        milliseconds(results.objectives.tbt), 100 * results.all.hit_share(),
+        sources_text(results.all), results.imbalance());
     text += fmt::format("{:<10}{:>9}{:>11}{:>9}{:>8}{:>11}{:>11}{:>11}{:>9}{:>9}\n", "prompt",
                         "requests", "rejected", "good", "cached", "TTFT p50", "p90", "p99 ms",
                         "TBT p50", "p99 ms");
@@ -115,6 +144,7 @@ std::string to_json(const RunTitle& title, const Results& results) {
                               {"rejected", results.all.rejected},
                               {"rejected_share", results.rejected_share()},
                               {"hit_share", results.all.hit_share()},
+                              {"hit_share_by_source", sources_json(results.all)},
                               {"imbalance", results.imbalance()},
                               {"ttft_ms", to_object(percentiles(results.all.ttft_ms))},
                               {"tbt_ms", to_object(percentiles(results.all.gaps))},
@@ -128,6 +158,7 @@ std::string to_json(const RunTitle& title, const Results& results) {
                               {"resumes", results.resumes},
                               {"fallbacks", results.fallbacks},
                               {"left_over", results.left_over},
+                              {"kv_nodes", nodes_json(results.nodes)},
                               {"by_tier", tiers_json(results)},
                               {"by_worker", workers_json(results)}};
     return json::serialize(object);

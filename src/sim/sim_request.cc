@@ -163,9 +163,9 @@ void SimRequest::leave(routing::WorkerIndex worker) {
 
 // ---- A leg's news ---------------------------------------------------------------------------------
 
-void SimRequest::on_admitted(std::uint32_t cached_tokens) {
+void SimRequest::on_admitted(const CachedTokens& cached) {
     if (std::exchange(ran_, true)) return;
-    cached_tokens_ = cached_tokens;
+    cached_ = cached;
 }
 
 void SimRequest::on_token() {
@@ -218,7 +218,7 @@ RequestResult SimRequest::result() const {
     RequestResult result{.arrival = marks.arrival.time_since_epoch(),
                          .prompt_tokens = work_.prompt_tokens,
                          .answer_tokens = static_cast<std::uint32_t>(progress_.tokens()),
-                         .cached_tokens = cached_tokens_,
+                         .cached = cached_,
                          .ran = ran_,
                          .outcome = progress_.outcome(),
                          .gaps = gaps_,

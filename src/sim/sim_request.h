@@ -52,7 +52,7 @@ private:
     void break_leg(dispatch::LegFault fault);
     [[nodiscard]] Job job() const;
 
-    void on_admitted(std::uint32_t cached_tokens) override;
+    void on_admitted(const CachedTokens& cached) override;
     void on_token() override;
     void on_handover() override;
     void on_pulled() override;
@@ -79,7 +79,7 @@ private:
     std::optional<Hold> hold_;  ///< What a prefill worker keeps for it.
 
     bool ran_ = false;
-    std::uint32_t cached_tokens_ = 0;
+    CachedTokens cached_;
     LatencySketch gaps_;
 };
 

@@ -80,6 +80,12 @@ void Simulation::collect() {
                                     .evictions = engine.cache().evictions(),
                                     .crashes = totals.crashes});
     }
+    if (const SharedCache* const nodes = fleet.nodes()) {
+        results_.nodes = {.nodes = options_.gateway.fleet.nodes->nodes,
+                          .blocks = nodes->blocks(),
+                          .evictions = nodes->evictions(),
+                          .imbalance = nodes->imbalance()};
+    }
 }
 
 }  // namespace sluice::sim

@@ -34,7 +34,7 @@ EngineParameters simple() {
 
 struct Watcher final : JobObserver {
     explicit Watcher(const EventQueue& from) : queue(from) {}
-    void on_admitted(std::uint32_t tokens) override { cached = tokens; }
+    void on_admitted(const CachedTokens& tokens) override { cached = tokens.sum(); }
     void on_token() override { tokens.push_back(queue.now()); }
     void on_handover() override { handover = queue.now(); }
     void on_pulled() override { pulled = queue.now(); }
@@ -120,6 +120,24 @@ TEST_F(SimEngineTest, LongPromptsTakeSeveralStepsAndAnswersGoOnBeside) {
     for (std::size_t i = 1; i < first.tokens.size(); ++i)
         EXPECT_LE(first.tokens[i] - first.tokens[i - 1], milliseconds(101)) << i;
     EXPECT_TRUE(second.end.has_value());
+}
+
+TEST_F(SimEngineTest, AnEngineThatTakesItselfForSlowBeginsWithShortStepsAndLearns) {
+    EngineParameters p = simple();
+    p.step_time_us = 100'000;
+    p.forecast_step_us = 10'000;
+    p.forecast_row_us = 10'000;  // Ten times what a prompt token takes.
+    p.forecast_attended_us = 0.001;
+    p.forecast_logits_us = 1'000;
+    engine(p);
+    Watcher& answer = submit(job(10, 90));
+    submit(job(5'000, 1));
+    run();
+    const auto gap = [&](std::size_t i) { return answer.tokens[i] - answer.tokens[i - 1]; };
+    ASSERT_EQ(answer.tokens.size(), 90u);
+    EXPECT_LT(gap(2), milliseconds(40));
+    EXPECT_GT(gap(40), milliseconds(80));
+    EXPECT_LT(gap(40), milliseconds(120));
 }
 
 TEST_F(SimEngineTest, ByArrivalAShortPromptWaitsForALongOneAndByLengthItDoesNot) {

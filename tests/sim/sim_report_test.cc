@@ -15,7 +15,7 @@ using std::chrono::seconds;
 RequestResult result(Outcome outcome, std::uint32_t prompt, Duration ttft) {
     RequestResult result{.prompt_tokens = prompt,
                          .answer_tokens = 2,
-                         .cached_tokens = prompt / 4,
+                         .cached = {.by_source = {prompt / 4, 0, 0}},
                          .ran = outcome == Outcome::kOk,
                          .outcome = outcome,
                          .duration = seconds(20)};

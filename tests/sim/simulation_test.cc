@@ -127,6 +127,76 @@ TEST(SimulationTest, TheDefaultPolicyFindsCachedPrefixesAndKeepsTheBalance) {
     EXPECT_GT(*overlap.all.ttft_ms.quantile(0.9), 5.0 * *ours.all.ttft_ms.quantile(0.9));
 }
 
+/// Pools that are too small for all conversations, and nodes that are not.
+SimulationOptions with_nodes(std::uint32_t count) {
+    SimulationOptions options = workers(count);
+    options.gateway.fleet.engine.blocks = 40;
+    options.gateway.fleet.nodes = SharedCacheOptions{.blocks = 0, .nodes = 3};
+    return options;
+}
+
+TEST(SimulationTest, WhatPoolsGaveUpIsFoundAtTheNodesByWhomeverItIsSentTo) {
+    const auto work = conversations(40, 8, 8.0);
+    SimulationOptions options = with_nodes(4);
+    options.gateway.fleet.policy = routing::Policy::kRoundRobin;
+    const Results nodes = run(options, work);
+    options.gateway.fleet.nodes.reset();
+    const Results none = run(options, work);
+    EXPECT_LT(none.all.hit_share(), 0.3);
+    EXPECT_EQ(none.all.hit_share(CacheSource::kNode), 0.0);
+    EXPECT_GT(nodes.all.hit_share(CacheSource::kNode), 0.4);
+    EXPECT_DOUBLE_EQ(nodes.all.hit_share(), nodes.all.hit_share(CacheSource::kPool) +
+                                                nodes.all.hit_share(CacheSource::kNode));
+    EXPECT_LT(*nodes.all.ttft_ms.quantile(0.9), *none.all.ttft_ms.quantile(0.9));
+    EXPECT_GT(nodes.nodes.blocks, 0u);
+    EXPECT_EQ(nodes.nodes.nodes, 3u);
+    EXPECT_EQ(nodes.left_over, 0u);
+}
+
+TEST(SimulationTest, AWorkerThatLostEverythingFindsItAtTheNodes) {
+    const auto work = conversations(10, 8, 4.0);
+    const std::vector<Fault> faults{
+        {.at = seconds(10), .kind = Kind::kCrash, .worker = 0, .duration = seconds(1)}};
+    SimulationOptions options = workers(1);
+    options.gateway.fleet.dram = SharedCacheOptions{.blocks = 0};
+    const Results alone = run(options, work, faults);
+    options.gateway.fleet.nodes = SharedCacheOptions{.blocks = 0, .nodes = 2};
+    const Results nodes = run(options, work, faults);
+    EXPECT_EQ(alone.all.hit_share(CacheSource::kDram), 0.0) << "the pool is large enough";
+    EXPECT_GT(nodes.all.hit_share(CacheSource::kNode), 0.0);
+    EXPECT_GT(nodes.all.hit_share(), alone.all.hit_share());
+}
+
+TEST(SimulationTest, AHotPrefixAtTheNodesPinsNobody) {
+    std::vector<trace::PlannedRequest> plan;
+    for (std::uint32_t i = 0; i < 400; ++i) {
+        trace::PlannedRequest request{.input_tokens = 20 * 512 + 100, .output_tokens = 20};
+        request.at = std::chrono::milliseconds(250 * i);
+        request.text_seed = 1'000'000 + std::uint64_t{100} * i;
+        for (std::uint32_t block = 0; block < 20; ++block) request.blocks.push_back(block);
+        plan.push_back(std::move(request));
+    }
+    const Results results = run(with_nodes(4), make_workload(plan, {}));
+    EXPECT_GT(results.all.hit_share(), 0.9);
+    std::uint64_t most = 0;
+    std::uint64_t all = 0;
+    for (const WorkerResults& worker : results.workers) {
+        most = std::max(most, worker.decode_tokens);
+        all += worker.decode_tokens;
+    }
+    EXPECT_LT(4.0 * static_cast<double>(most) / static_cast<double>(all), 1.3);
+}
+
+TEST(SimulationTest, WithTiersTheSameSeedGivesTheSameBytes) {
+    const auto work = conversations(20, 6, 8.0);
+    SimulationOptions options = with_nodes(3);
+    options.gateway.fleet.nodes->blocks = 60;
+    options.gateway.fleet.dram = SharedCacheOptions{.blocks = 50};
+    const std::string once = to_json(kTitle, run(options, work));
+    EXPECT_EQ(once, to_json(kTitle, run(options, work)));
+    EXPECT_NE(once.find("\"dram\":"), std::string::npos);
+}
+
 TEST(SimulationTest, WithoutRoomRequestsAreTurnedAwayAndTheRestIsServed) {
     SimulationOptions options = workers(1);
     options.gateway.fleet.engine.running_max = 8;
