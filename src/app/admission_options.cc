@@ -33,9 +33,10 @@ gateway::FairGateOptions admission_options(const ServiceConfig& config) {
     options.admission.wait_max = *config.gateway.queue_wait;
     for (const TenantConfig& tenant : config.tenants) {
         options.admission.tenants.push_back(limits_of(tenant));
-        options.caches.emplace(
-            *tenant.name,
-            gateway::CacheRules{share_of(tenant), *retention_from(*tenant.retention)});
+        options.caches.emplace(*tenant.name,
+                               gateway::CacheRules{.share = share_of(tenant),
+                                                   .retention = *retention_from(*tenant.retention),
+                                                   .bytes = *tenant.kv_bytes});
     }
     return options;
 }

@@ -21,6 +21,8 @@ enum class PrefixShare : std::uint8_t { kTenant, kUser, kSession };
 struct CacheRules {
     PrefixShare share = PrefixShare::kTenant;
     Retention retention = Retention::kChat;  ///< Of requests without tools.
+    std::uint64_t bytes =
+        0;  ///< Of the memory of each that holds blocks; 0: what that says itself.
 };
 
 /// What keeps a conversation's own blocks apart; empty if its whole tenant shares them.

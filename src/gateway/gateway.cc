@@ -60,6 +60,7 @@ Result<std::unique_ptr<Gateway>> Gateway::create(net::EventLoop& loop, GatewayOp
     for (const auto& pool : gateway->pools_) pool->start();
     gateway->directory_.start();
     gateway->kv_feeds_.start();
+    gateway->push_kv_bounds();
     return gateway;
 }
 
@@ -114,6 +115,15 @@ Gateway::~Gateway() {
 // Each request leaves live_ as it ends.
 void Gateway::abandon_all() {
     while (!live_.empty()) live_.begin()->second->abandon();
+}
+
+void Gateway::push_kv_bounds() {
+    port::KvBoundsOrder bounds;
+    for (const auto& [tenant, rules] : options_.caches)
+        if (rules.bytes > 0) bounds.tenants[tenant] = rules.bytes;
+    kv_bounds_ = std::make_unique<KvBoundsPush>(
+        loop_, client_, [this] { return kv_holders(pools_, kv_members_); }, bounds,
+        options_.kv_bounds_pace);
 }
 
 void Gateway::add_pools() {

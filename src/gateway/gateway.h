@@ -21,6 +21,7 @@
 #include "base/task_pool.h"
 #include "gateway/access.h"
 #include "gateway/generation.h"
+#include "gateway/kv_bounds_push.h"
 #include "gateway/kv_console.h"
 #include "gateway/kv_history.h"
 #include "gateway/kv_member_push.h"
@@ -69,6 +70,7 @@ struct GatewayOptions {
     std::shared_ptr<record::RecordStore> records;
     std::vector<KvNode> kv_nodes{};  ///< That the configuration names.
     std::string kv_members_file{};   ///< Where their list is kept; empty: nowhere.
+    std::chrono::milliseconds kv_bounds_pace = KvBoundsPush::kPace;
     std::map<std::string, CacheRules, std::less<>> caches{};  ///< By tenant, as admission has them.
 };
 
@@ -126,6 +128,7 @@ private:
     enum class Door : std::uint8_t { kClients, kAdmins };
 
     void add_pools();
+    void push_kv_bounds();
     void add_routes();
     /// Answers with 401 and returns false if this caller may not come here.
     /// How many requests admission may let through at a time; nullopt is any number.
@@ -166,6 +169,7 @@ private:
     KvNodeFeeds kv_feeds_;
     std::shared_ptr<KvHistory> kv_history_ = std::make_shared<KvHistory>();
     std::unique_ptr<KvConsole> kv_console_;
+    std::unique_ptr<KvBoundsPush> kv_bounds_;
     Pool* stable_ = nullptr;
     std::unique_ptr<Steering> steering_;
     std::unique_ptr<GenerationServices> services_;

@@ -195,32 +195,16 @@ void KvConsole::members_changed(const Exchange& exchange) {
 
 std::vector<std::string> KvConsole::worker_urls() const {
     std::vector<std::string> urls;
-    for (const KvHolder& holder : holders())
+    for (const KvHolder& holder : kv_holders(services_.pools, services_.members))
         if (!holder.is_node()) urls.push_back(holder.url);
     return urls;
-}
-
-std::vector<KvHolder> KvConsole::holders() const {
-    std::vector<KvHolder> all;
-    for (const auto& pool : services_.pools) {
-        if (pool->engine() != "native") continue;
-        for (const WorkerView& worker : pool->workers())
-            all.push_back(
-                {.name = worker.name, .pool = pool->name(), .url = worker.url, .http = worker.url});
-    }
-    for (const KvNode& node : services_.members.nodes())
-        all.push_back({.name = {},
-                       .pool = {},
-                       .url = node.url,
-                       .http = node.http,
-                       .password = password_of(node).value_or("")});
-    return all;
 }
 
 void KvConsole::ask_all(KvQuestion question, std::function<void(std::vector<KvAnswer>)> on_done) {
     const std::uint64_t number = surveys_begun_++;
     surveys_[number] = std::make_unique<KvSurvey>(
-        services_.loop, services_.client, holders(), std::move(question),
+        services_.loop, services_.client, kv_holders(services_.pools, services_.members),
+        std::move(question),
         [this, number, on_done = std::move(on_done)](std::vector<KvAnswer> answers) {
             const auto done = surveys_.extract(number);
             on_done(std::move(answers));

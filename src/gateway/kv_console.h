@@ -60,7 +60,6 @@ private:
     void order(const Exchange& exchange, KvQuestion question);
 
     [[nodiscard]] std::vector<std::string> worker_urls() const;
-    [[nodiscard]] std::vector<KvHolder> holders() const;
     void ask_all(KvQuestion question, std::function<void(std::vector<KvAnswer>)> on_done);
 
     Services services_;

@@ -14,21 +14,11 @@
 
 #include "base/error.h"
 #include "discovery/collected_call.h"
+#include "gateway/kv_holders.h"
 #include "net/event_loop.h"
 #include "net/http_client.h"
 
 namespace sluice::gateway {
-
-struct KvHolder {
-    std::string name;        ///< Of a worker; empty for a node.
-    std::string pool{};      ///< Of a worker.
-    std::string url;         ///< "http://127.0.0.1:40001", "redis://10.0.0.7:7301"
-    std::string http{};      ///< Where it is asked; empty: it is no server of ours, and can't be.
-    std::string password{};  ///< Of a node; empty: it asks for none.
-
-    [[nodiscard]] bool is_node() const { return name.empty(); }
-    [[nodiscard]] bool is_foreign() const { return http.empty(); }
-};
 
 struct KvAnswer {
     KvHolder holder;

@@ -216,6 +216,18 @@ TierEntry* ChainIndex::take_next() {
     return node == nullptr ? nullptr : &static_cast<TierEntry&>(static_cast<TierNode&>(*node));
 }
 
+void ChainIndex::order_by_tenant() {
+    if (std::exchange(by_tenant_, true)) return;
+    for (const auto& [name, tenant] : tenants_) tenant->order.begin_as(order_);
+    for_each([](TierEntry& entry) {
+        if (entry.tenant == nullptr) return;
+        entry.tenant->order.add_as(static_cast<TenantNode&>(entry), static_cast<TierNode&>(entry));
+        for (TierEntry* place = entry.parent; place != nullptr && !place->here();
+             place = place->parent)
+            WorthOrder::hold_as(static_cast<TenantNode&>(*place), static_cast<TierNode&>(*place));
+    });
+}
+
 TierEntry* ChainIndex::take_next(TierTenant& tenant) {
     SLUICE_ASSERT(by_tenant_);
     WorthOrder::Node* const node = tenant.order.take_next();

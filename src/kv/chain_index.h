@@ -27,6 +27,8 @@ public:
 
     /// `by_tenant`: an order for each tenant is kept, too, so that `take_next` of one can be asked.
     explicit ChainIndex(bool by_tenant) : by_tenant_(by_tenant) {}
+    /// From now on one is kept, with what is here; for good.
+    void order_by_tenant();
     ~ChainIndex();
     ChainIndex(const ChainIndex&) = delete;
     ChainIndex& operator=(const ChainIndex&) = delete;

@@ -171,12 +171,29 @@ bool DramTier::make_room(std::size_t bytes, Leaving& leaving) {
     return true;
 }
 
+std::size_t DramTier::bound_of(std::string_view tenant) const {
+    const auto own = bounds_.find(tenant);
+    return own == bounds_.end() ? options_.tenant_bytes : own->second;
+}
+
+void DramTier::bound_tenants(TenantBounds bounds) {
+    Leaving leaving;
+    const std::scoped_lock lock(mutex_);
+    bounds_ = std::move(bounds);
+    if (!bounds_.empty()) index_.order_by_tenant();
+    std::vector<std::string> tenants;
+    index_.for_each_tenant([&](const TierTenant& tenant) { tenants.push_back(tenant.name); });
+    for (const std::string& tenant : tenants)
+        static_cast<void>(make_tenant_room(tenant, 0, leaving));
+}
+
 bool DramTier::make_tenant_room(std::string_view tenant, std::size_t bytes, Leaving& leaving) {
-    if (options_.tenant_bytes == 0) return true;
+    const std::size_t bound = bound_of(tenant);
+    if (bound == 0) return true;
     while (true) {
         // A tenant whose last entry goes is gone with it.
         TierTenant* const bounded = index_.tenant(tenant);
-        if ((bounded == nullptr ? 0 : bounded->bytes) + bytes <= options_.tenant_bytes) return true;
+        if ((bounded == nullptr ? 0 : bounded->bytes) + bytes <= bound) return true;
         TierEntry* const next = bounded == nullptr ? nullptr : index_.take_next(*bounded);
         if (next == nullptr) return false;
         ++bounded->over_bound;

@@ -16,9 +16,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -109,6 +111,11 @@ public:
     /// one moves the end; one that is over already ends the lease.
     bool pin(std::string_view name, WallTime until, WallTime now);
 
+    /// What these tenants may take, from now on; all others as Options::tenant_bytes says. What is too
+    /// much goes at once, unless it is pinned.
+    using TenantBounds = std::map<std::string, std::size_t, std::less<>>;
+    void bound_tenants(TenantBounds bounds);
+
     /// Drops what is over among the next `count` names or so, and ends leases; to be called now and
     /// then. What is over is never found, but takes room until it is evicted or swept.
     std::size_t sweep(std::size_t count, WallTime now);
@@ -138,6 +145,8 @@ private:
     Stored put_plain(const ChainIndex::Name& name, SharedBytes value, const PutOptions& options,
                      WallTime now, Leaving& leaving);
     [[nodiscard]] bool make_room(std::size_t bytes, Leaving& leaving);
+    /// 0: none.
+    [[nodiscard]] std::size_t bound_of(std::string_view tenant) const;
     [[nodiscard]] bool make_tenant_room(std::string_view tenant, std::size_t bytes,
                                         Leaving& leaving);
     void remove(TierEntry& entry, Removal why, Leaving& leaving);
@@ -151,6 +160,7 @@ private:
     Options options_;
     Observer observer_;
     mutable std::mutex mutex_;
+    TenantBounds bounds_;
     ChainIndex index_;
     std::set<std::pair<WallTime, TierEntry*>> pins_;  ///< The first to end first.
     std::size_t pinned_bytes_ = 0;

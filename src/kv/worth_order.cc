@@ -15,6 +15,15 @@ void WorthOrder::add(Node& node, float cost) {
     push(node);
 }
 
+void WorthOrder::add_as(Node& node, const Node& other) {
+    SLUICE_ASSERT(node.place_ == Node::kAside);
+    node.worth_ = other.worth_;
+    node.cost_ = other.cost_;
+    node.uses_ = other.uses_;
+    node.holds_ = other.holds_;
+    push(node);
+}
+
 void WorthOrder::rate(Node& node) {
     node.uses_ = std::min(node.uses_ + 1, kUsesMost);
     node.worth_ = {

@@ -65,6 +65,16 @@ public:
     /// above 0.
     void add(Node& node, float cost = 1.0F);
     void use(Node& node) { rate(node); }
+    /// An order that is empty goes on from where `other` is.
+    void begin_as(const WorthOrder& other) {
+        age_ = other.age_;
+        uses_ = other.uses_;
+    }
+    /// As `add`, but as often used, as long ago, and as often held as `other`, a node of the order that
+    /// this one began as.
+    void add_as(Node& node, const Node& other);
+    /// Of a node that isn't here: it is as often held.
+    static void hold_as(Node& node, const Node& other) { node.holds_ = other.holds_; }
     /// It is no longer here, whether it is set aside or not.
     void remove(Node& node);
     void hold(Node& node) { ++node.holds_; }

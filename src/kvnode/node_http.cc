@@ -19,6 +19,7 @@ struct Order {
     void (*answer)(NodeService& service, const Exchange& exchange);
 };
 constexpr auto kOrders = std::to_array<Order>({
+    {"/kv/bounds", answer_kv_bounds},
     {"/kv/drop", answer_kv_drop},
     {"/kv/pin", answer_kv_pin},
     {"/kv/verify", answer_kv_verify},

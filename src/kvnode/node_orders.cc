@@ -57,9 +57,14 @@ void answer_kv_status(NodeService& service, const Exchange& exchange) {
     port::KvStatus status;
     status.pinned = dram.pinned;
     status.tiers.push_back(dram_status(dram));
-    if (const kv::SsdTier* const ssd = service.store.ssd())
-        status.tiers.push_back(ssd_status(ssd->stats()));
-    exchange->respond(net::HttpResponse::json(200, port::to_json(status)));
+    const kv::SsdTier* const ssd = service.store.ssd();
+    if (ssd == nullptr)
+        return exchange->respond(net::HttpResponse::json(200, port::to_json(status)));
+    status.tiers.push_back(ssd_status(ssd->stats()));
+    service.store.ssd_holdings([exchange, status](std::vector<port::KvHolding> holdings) mutable {
+        status.tiers.back().holdings = std::move(holdings);
+        exchange->respond(net::HttpResponse::json(200, port::to_json(status)));
+    });
 }
 
 void answer_kv_drop(NodeService& service, const Exchange& exchange) {
@@ -72,6 +77,13 @@ void answer_kv_drop(NodeService& service, const Exchange& exchange) {
     service.store.erase_if(order->tenant, order->retention, [exchange](std::uint64_t erased) {
         respond(*exchange, {.done = erased});
     });
+}
+
+void answer_kv_bounds(NodeService& service, const Exchange& exchange) {
+    const auto order = port::parse_kv_bounds_order(exchange->request().body);
+    if (!order) return exchange->respond(wrong(order.error()));
+    service.store.bound_tenants({order->tenants.begin(), order->tenants.end()});
+    exchange->respond(net::HttpResponse::json(200, "{}"));
 }
 
 void answer_kv_pin(NodeService& service, const Exchange& exchange) {

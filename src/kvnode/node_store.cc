@@ -181,9 +181,10 @@ void NodeStore::erase_if(const std::optional<std::string>& tenant,
     for (const auto& [name, fetch] : fetches_) fetch->stale = true;
     fetches_.clear();
     const std::uint64_t in_memory = dram_->erase_if(tenant, retention);
-    const auto tell = [this, tenant, retention, in_memory, alive = std::weak_ptr(alive_),
-                       loop = &loop_, done = std::move(done)](std::size_t erased) {
-        loop->post([=, this] {
+    // What `done` holds belongs to the loop: no other thread may be the one that lets go of it.
+    auto tell = [this, tenant, retention, in_memory, alive = std::weak_ptr(alive_), loop = &loop_,
+                 done = std::move(done)](std::size_t erased) mutable {
+        loop->post([=, this, done = std::move(done)] {
             if (alive.expired()) return;
             // What came back from the SSD meanwhile.
             const std::uint64_t again = ssd_ == nullptr ? 0 : dram_->erase_if(tenant, retention);
@@ -198,7 +199,7 @@ void NodeStore::erase_if(const std::optional<std::string>& tenant,
             return block && (!tenant || block->tenant == *tenant) &&
                    (!retention || block->retention == *retention);
         },
-        tell);
+        std::move(tell));
 }
 
 bool NodeStore::expire(std::string_view name, kv::WallTime when, kv::WallTime now) {
@@ -254,6 +255,39 @@ std::uint64_t NodeStore::entries() const {
 void NodeStore::snapshot(const std::function<void(KvEventFeed::Snapshot)>& done) {
     const bool taken = tasks_->submit([this, done] { done(events_.snapshot()); });
     if (!taken) done({.next = events_.log().next(), .blocks = {}});
+}
+
+void NodeStore::ssd_holdings(std::function<void(std::vector<port::KvHolding>)> done) {
+    // What `done` holds belongs to the loop: this thread must not be the one that lets go of it.
+    auto tell = [alive = std::weak_ptr(alive_), loop = &loop_,
+                 done = std::move(done)](std::vector<port::KvHolding> holdings) mutable {
+        loop->post([alive, done = std::move(done), holdings = std::move(holdings)]() mutable {
+            if (!alive.expired()) done(std::move(holdings));
+        });
+    };
+    const bool taken =
+        ssd_ != nullptr && tasks_->submit([this, tell]() mutable { tell(count_ssd()); });
+    if (!taken) tell({});
+}
+
+std::vector<port::KvHolding> NodeStore::count_ssd() const {
+    std::map<std::pair<std::string, kv::Retention>, port::KvHolding> counted;
+    ssd_->for_each([&](const kv::SsdTier::Entry& entry) {
+        const auto block = kv::parse_block_name(entry.name);
+        if (!block || stopping_) return;
+        const std::pair place(block->tenant, block->retention);
+        if (counted.size() == port::kKvStatusHoldings && !counted.contains(place)) return;
+        port::KvHolding& holding = counted[place];
+        ++holding.entries;
+        holding.bytes += entry.value_bytes;
+    });
+    std::vector<port::KvHolding> holdings;
+    for (auto& [place, holding] : counted) {
+        holding.tenant = place.first;
+        holding.retention = std::string(sluice::to_string(place.second));
+        holdings.push_back(std::move(holding));
+    }
+    return holdings;
 }
 
 void NodeStore::sweep(kv::WallTime now) { dram_->sweep(kSweep, now); }

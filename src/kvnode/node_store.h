@@ -22,6 +22,7 @@
 #include "kv/ssd_tier.h"
 #include "kvnode/node_events.h"
 #include "net/event_loop.h"
+#include "port/kv_status.h"
 
 namespace sluice::kvnode {
 
@@ -72,6 +73,10 @@ public:
                   std::function<void(std::uint64_t erased)> done);
     /// A use, too. False if it isn't here.
     bool expire(std::string_view name, kv::WallTime when, kv::WallTime now);
+    /// As DramTier::bound_tenants: of memory alone. The SSD has no bound but its own.
+    void bound_tenants(kv::DramTier::TenantBounds bounds) {
+        dram_->bound_tenants(std::move(bounds));
+    }
     /// In memory. What only the SSD has is fetched first; nothing then, and `done` is called.
     [[nodiscard]] std::optional<bool> pin(std::string_view name, kv::WallTime until,
                                           kv::WallTime now, std::function<void(bool)> done);
@@ -86,6 +91,8 @@ public:
     /// Reads and checks all that is here, slowly, on a thread. False: that goes on already.
     [[nodiscard]] bool verify(std::function<void(Checked)> done);
     void snapshot(const std::function<void(KvEventFeed::Snapshot)>& done);
+    /// What each tenant has of each class on the SSD; all names are gone through on another thread.
+    void ssd_holdings(std::function<void(std::vector<port::KvHolding>)> done);
     /// Gives up what is over, a part at each call; to be called once a second or so.
     void sweep(kv::WallTime now);
     /// When everything is on the SSD for good.
@@ -112,6 +119,7 @@ private:
                  Result<kv::SharedBytes> value);
     [[nodiscard]] kv::SharedBytes promote(const std::string& name, kv::SharedBytes value);
     void forget_fetch(std::string_view name);
+    [[nodiscard]] std::vector<port::KvHolding> count_ssd() const;
     [[nodiscard]] Checked check_all();
     void check_dram(Checked& checked);
     void check_ssd(Checked& checked);

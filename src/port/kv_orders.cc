@@ -100,6 +100,18 @@ std::string to_json(const KvNodesOrder& order) {
     return out;
 }
 
+std::string to_json(const KvBoundsOrder& order) {
+    std::string out;
+    JsonWriter writer(out);
+    writer.begin_object();
+    writer.key("tenants");
+    writer.begin_object();
+    for (const auto& [tenant, bytes] : order.tenants) writer.field(tenant, bytes);
+    writer.end_object();
+    writer.end_object();
+    return out;
+}
+
 std::string to_json(const KvOrderResult& result) {
     std::string out;
     JsonWriter writer(out);
@@ -126,6 +138,22 @@ Result<KvNodesOrder> parse_kv_nodes_order(std::string_view json) {
     return parse<KvNodesOrder>(json, [](JsonFields& fields, KvNodesOrder& order) {
         fields.read("epoch", order.epoch, 0, kAny);
         read_texts(fields, "nodes", limits::kKvStores, limits::kPortTextBytes, order.nodes);
+    });
+}
+
+Result<KvBoundsOrder> parse_kv_bounds_order(std::string_view json) {
+    return parse<KvBoundsOrder>(json, [](JsonFields& fields, KvBoundsOrder& order) {
+        const auto* const tenants = fields.object("tenants", Need::kRequired);
+        if (tenants == nullptr) return;
+        if (tenants->size() > kKvOrderTenants)
+            return fields.fail("tenants", fmt::format("there are more than {}", kKvOrderTenants));
+        JsonFields inside = fields.inside(*tenants, "tenants");
+        for (const auto& each : *tenants) {
+            const std::string_view name(each.key().data(), each.key().size());
+            if (name.size() > limits::kKvNameBytes)
+                return fields.fail("tenants", "a tenant's name is too long");
+            inside.read(name, order.tenants[std::string(name)], 1, kAny);
+        }
     });
 }
 

@@ -4,6 +4,8 @@
 // some for a while, to read all of them again, and, a worker, which nodes there are.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,6 +16,8 @@
 
 namespace sluice::port {
 
+/// Tenants with a bound of their own.
+inline constexpr std::size_t kKvOrderTenants = 16'384;
 /// Names of blocks in one order to pin.
 inline constexpr std::size_t kKvOrderNames = 65'536;
 
@@ -39,6 +43,13 @@ struct KvNodesOrder {
     bool operator==(const KvNodesOrder&) const = default;
 };
 
+/// POST /kv/bounds: what these tenants may take of memory, each of more than 0 bytes; all others as the
+/// holder was started with. Replaces what was said before.
+struct KvBoundsOrder {
+    std::map<std::string, std::uint64_t, std::less<>> tenants{};
+    bool operator==(const KvBoundsOrder&) const = default;
+};
+
 /// The answer to POST /kv/drop, pin and verify: how many blocks it was about, and of how many that
 /// did not hold: they were not there, or they were damaged.
 struct KvOrderResult {
@@ -51,11 +62,13 @@ struct KvOrderResult {
 [[nodiscard]] std::string to_json(const KvDropOrder& order);
 [[nodiscard]] std::string to_json(const KvPinOrder& order);
 [[nodiscard]] std::string to_json(const KvNodesOrder& order);
+[[nodiscard]] std::string to_json(const KvBoundsOrder& order);
 [[nodiscard]] std::string to_json(const KvOrderResult& result);
 
 [[nodiscard]] Result<KvDropOrder> parse_kv_drop_order(std::string_view json);
 [[nodiscard]] Result<KvPinOrder> parse_kv_pin_order(std::string_view json);
 [[nodiscard]] Result<KvNodesOrder> parse_kv_nodes_order(std::string_view json);
+[[nodiscard]] Result<KvBoundsOrder> parse_kv_bounds_order(std::string_view json);
 [[nodiscard]] Result<KvOrderResult> parse_kv_order_result(std::string_view json);
 
 }  // namespace sluice::port

@@ -99,6 +99,14 @@ net::HttpResponse handle_kv_pin(Service& service, const net::HttpRequest& reques
     return net::HttpResponse::json(200, port::to_json(result));
 }
 
+net::HttpResponse handle_kv_bounds(Service& service, const net::HttpRequest& request) {
+    auto order = port::parse_kv_bounds_order(request.body);
+    if (!order) return wrong(order.error());
+    if (kv::DramTier* const dram = service.kv.cache.dram())
+        dram->bound_tenants({order->tenants.begin(), order->tenants.end()});
+    return net::HttpResponse::json(200, "{}");
+}
+
 net::HttpResponse handle_kv_nodes(Service& service, const net::HttpRequest& request) {
     const auto order = port::parse_kv_nodes_order(request.body);
     if (!order) return wrong(order.error());

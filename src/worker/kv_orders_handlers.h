@@ -1,7 +1,7 @@
 #pragma once
 
 // What an operator asks of the blocks that a worker keeps outside of its pool: GET /kv/status, POST
-// /kv/drop, /kv/pin, /kv/verify, and POST /kv/nodes, which says what cache nodes there are.
+// /kv/drop, /kv/pin, /kv/verify, /kv/bounds, and POST /kv/nodes, which says what cache nodes there are.
 
 #include <memory>
 
@@ -16,6 +16,7 @@ namespace sluice::worker {
 /// knows no names.
 [[nodiscard]] net::HttpResponse handle_kv_drop(Service& service, const net::HttpRequest& request);
 [[nodiscard]] net::HttpResponse handle_kv_pin(Service& service, const net::HttpRequest& request);
+[[nodiscard]] net::HttpResponse handle_kv_bounds(Service& service, const net::HttpRequest& request);
 [[nodiscard]] net::HttpResponse handle_kv_nodes(Service& service, const net::HttpRequest& request);
 
 /// Answers once everything in memory was read; what is damaged is dropped.

@@ -44,6 +44,7 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"/kv/status", "GET", handle_kv_status},
     {"/kv/drop", "POST", handle_kv_drop},
     {"/kv/pin", "POST", handle_kv_pin},
+    {"/kv/bounds", "POST", handle_kv_bounds},
     {"/kv/nodes", "POST", handle_kv_nodes},
 });
 

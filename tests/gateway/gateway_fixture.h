@@ -82,6 +82,7 @@ private:
             return exchange->respond(net::HttpResponse::json(200, "{}"));
         }
         if (path.starts_with("/kv/") && on_kv) return on_kv(*exchange);
+        if (path == "/kv/bounds") return exchange->respond(net::HttpResponse::json(200, "{}"));
         if (path == "/kv_events") return kv_events.answer(exchange);
         requests.push_back(*port::parse_generate_request(exchange->request().body));
         exchanges.push_back(exchange);

@@ -34,6 +34,11 @@ public:
             exchange.respond(net::HttpResponse::json(404, "{}"));
             return true;
         }
+        if (request.path == "/kv/bounds") {
+            bounds.push_back(*port::parse_kv_bounds_order(request.body));
+            exchange.respond(net::HttpResponse::json(200, "{}"));
+            return true;
+        }
         asked.push_back(request.path + " " + request.body);
         authorization = std::string(request.headers.find("Authorization").value_or(""));
         if (request.path == "/kv/status") {
@@ -57,6 +62,7 @@ public:
     std::string authorization;  ///< Of the last question.
     std::vector<std::string> asked;
     std::vector<port::KvNodesOrder> orders;
+    std::vector<port::KvBoundsOrder> bounds;
 
 private:
     std::unique_ptr<net::HttpServer> server_;
@@ -68,7 +74,9 @@ protected:
         GatewayOptions options;
         options.kv_nodes = std::move(nodes);
         options.kv_members_file = folder_.path() + "/kv_nodes.json";
-        options.caches = {{"private", {.share = PrefixShare::kUser}}};
+        options.caches = {{"private", {.share = PrefixShare::kUser}},
+                          {"greedy", {.bytes = 1'000'000}}};
+        options.kv_bounds_pace = std::chrono::milliseconds(20);
         worker = std::make_unique<FakeWorker>(loop, std::vector{says("Paris.")});
         worker->info.kv_components = {{.name = "mla"}};
         worker->info.block_tokens = 16;
@@ -179,6 +187,14 @@ TEST_F(KvConsoleTest, ANodeIsAskedWithItsPassword) {
                     R"({"url":"redis://i:1","password_env":"KV_CONSOLE_TEST_PASSWORD"})")
                   .status,
               400);
+}
+
+TEST_F(KvConsoleTest, AllThatHoldBlocksAreToldWhatTenantsMayTakeAgainAndAgain) {
+    start_with({node(), {.url = "redis://h:1", .http = "http://127.0.0.1:1"}});
+    run_until([&] { return cache.bounds.size() >= 2 && node_.bounds.size() >= 2; });
+    const port::KvBoundsOrder expected{.tenants = {{"greedy", 1'000'000}}};
+    EXPECT_EQ(cache.bounds.back(), expected);
+    EXPECT_EQ(node_.bounds.back(), expected);
 }
 
 TEST_F(KvConsoleTest, AStatusJoinsWorkersAndNodesAndNamesForeignOnesAsSuch) {

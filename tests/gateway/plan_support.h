@@ -77,6 +77,7 @@ private:
             info.max_running = 64;
             return exchange->respond(net::HttpResponse::json(200, to_json(info)));
         }
+        if (path == "/kv/bounds") return exchange->respond(net::HttpResponse::json(200, "{}"));
         const auto request = *port::parse_generate_request(exchange->request().body);
         if (request.logprob_start_len >= 0) return score(*exchange, request);
         answers.push_back(request);

@@ -211,6 +211,55 @@ TEST(DramTierTest, ATenantMakesRoomAmongItsOwnBelowItsBound) {
               stats.removed[static_cast<std::size_t>(Removal::kTenantBound)]);
 }
 
+TEST(DramTierTest, ATenantWithABoundOfItsOwnKeepsToThatOne) {
+    DramTier tier({.bytes = kMiB, .tenant_bytes = 4 * block_cost() + 2'000, .retention = {}});
+    tier.bound_tenants({{"poor", 2 * block_cost() + 2'000}, {"rich", 9 * block_cost() + 2'000}});
+    for (int i = 0; i < 20; ++i)
+        for (const char* tenant : {"poor", "rich", "usual"})
+            put_all(tier, make_chain(std::to_string(i), 1, tenant));
+    const DramStats stats = tier.stats();
+    ASSERT_EQ(stats.tenants.size(), 3U);
+    EXPECT_LE(stats.tenants[0].entries, 2U);
+    EXPECT_GE(stats.tenants[1].entries, 8U);
+    EXPECT_LE(stats.tenants[1].entries, 9U);
+    EXPECT_GE(stats.tenants[2].entries, 3U);
+    EXPECT_LE(stats.tenants[2].entries, 4U);
+}
+
+TEST(DramTierTest, ALowerBoundHoldsAtOnceForAllThatIsNotPinned) {
+    DramTier tier({.bytes = kMiB});
+    const auto chain = make_chain("a", 6, "acme");
+    put_all(tier, chain);
+    put_all(tier, make_chain("b", 6, "other"));
+    ASSERT_TRUE(tier.pin(chain[2].name, kNow + 1h, kNow));
+    tier.bound_tenants({{"acme", 1}});
+    // What it builds on stays as well.
+    EXPECT_EQ(here(tier, chain), "111000");
+    EXPECT_EQ(tier.stats().tenants[1].entries, 6U);
+    tier.bound_tenants({});
+    put_all(tier, {chain.begin() + 3, chain.end()});
+    EXPECT_EQ(here(tier, chain), "111111");
+}
+
+TEST(DramTierTest, OfATenantThatGetsABoundTheLeastUsedGoesFirst) {
+    DramTier tier({.bytes = kMiB});
+    const auto used = make_chain("a", 3, "acme");
+    const auto idle = make_chain("b", 3, "acme");
+    put_all(tier, used);
+    put_all(tier, idle);
+    for (int i = 0; i < 3; ++i)
+        for (const TestBlock& block : used) EXPECT_TRUE(tier.get(block.name, kNow));
+    // The start of a chain whose end comes first: its place is held by what follows.
+    const auto late = make_chain("c", 2, "acme");
+    tier.put(late[1].name, late[1].value, kNow);
+    tier.bound_tenants({{"acme", 4 * block_cost() + 2'000}});
+    EXPECT_EQ(here(tier, used), "111");
+    EXPECT_EQ(here(tier, idle), "000");
+    tier.put(late[0].name, late[0].value, kNow);
+    for (int i = 0; i < 30; ++i) put_all(tier, make_chain(std::to_string(i), 2, "acme"));
+    EXPECT_LE(tier.stats().tenants[0].bytes, 4 * block_cost() + 2'000);
+}
+
 // ---- Time -----------------------------------------------------------------------------------------
 
 TEST(DramTierTest, ABlockLivesAsLongAsItsClassSaysAfterItsLastUse) {

@@ -199,6 +199,28 @@ TEST(RespServerTest, ThreeTimesItsMemoryIsNeverOverIt) {
                 StartsWith("-OOM "));
 }
 
+TEST(RespServerTest, ATenantKeepsToTheBoundThatItWasGiven) {
+    TestNode node({.dram = 4UL * 1024 * 1024});
+    TestClient client(node);
+    EXPECT_THAT(node.http("POST", "/kv/bounds", R"({"tenants":{"greedy":0}})"),
+                StartsWith("HTTP/1.1 400"));
+    EXPECT_THAT(node.http("POST", "/kv/bounds", R"({"tenants":{"greedy":300000}})"),
+                StartsWith("HTTP/1.1 200"));
+    const auto set = [&](const ChainPtr& chain) {
+        for (std::size_t i = 0; i < chain->keys.size(); ++i)
+            EXPECT_EQ(client.ask({"SET", name_of(*chain, i),
+                                  value_of(*chain, i, std::string(10'000, 'x'))}),
+                      kOk);
+    };
+    set(make_chain("a", 20, kv::Retention::kChat, "modest"));
+    set(make_chain("b", 100, kv::Retention::kChat, "greedy"));
+    const auto stats = node.call([](NodeService& service) { return service.store.dram().stats(); });
+    ASSERT_EQ(stats.tenants.size(), 2U);
+    EXPECT_LE(stats.tenants[0].bytes, 300'000U);
+    EXPECT_GE(stats.tenants[0].entries, 25U);
+    EXPECT_EQ(stats.tenants[1].entries, 20U);
+}
+
 // Answers from memory wait for earlier ones from the SSD, and a read that was on its way when its name
 // was written doesn't bring the old value back.
 TEST(RespServerTest, PipelinedAnswersComeInOrderFromBothTiers) {
@@ -358,6 +380,35 @@ TEST(NodeHttpTest, TellsWhatItHoldsAndTakesOrders) {
     EXPECT_THAT(node.http("POST", "/kv/drop", "{}"), StartsWith("HTTP/1.1 400"));
     EXPECT_THAT(node.http("GET", "/kv/drop"), StartsWith("HTTP/1.1 405"));
     EXPECT_THAT(node.http("GET", "/none"), StartsWith("HTTP/1.1 404"));
+}
+
+TEST(NodeHttpTest, TellsWhoHasWhatOnItsSsdByClass) {
+    const kv::testing::Folder folder;
+    TestNode node({.ssd_dir = folder.path()});
+    TestClient client(node);
+    const auto set = [&](const ChainPtr& chain) {
+        for (std::size_t i = 0; i < chain->keys.size(); ++i)
+            EXPECT_EQ(client.ask({"SET", name_of(*chain, i), value_of(*chain, i)}), kOk);
+    };
+    set(make_chain("a", 3));
+    set(make_chain("b", 2, kv::Retention::kAgent));
+    set(make_chain("c", 1, kv::Retention::kChat, "other"));
+    EXPECT_EQ(client.ask({"SET", "no block", "at all"}), kOk);
+    const std::string answer = node.http("GET", "/kv/status");
+    const auto status = port::parse_kv_status(answer.substr(answer.find("\r\n\r\n") + 4));
+    ASSERT_TRUE(status.has_value()) << answer;
+    const auto& held = status->tiers.at(1).holdings;
+    ASSERT_EQ(held.size(), 3U);
+    const auto is = [](const port::KvHolding& holding, const char* tenant, const char* retention,
+                       std::uint64_t entries) {
+        EXPECT_EQ(holding.tenant, tenant);
+        EXPECT_EQ(holding.retention, retention);
+        EXPECT_EQ(holding.entries, entries);
+        EXPECT_GT(holding.bytes, 0U);
+    };
+    is(held[0], "acme", "agent", 2);
+    is(held[1], "acme", "chat", 3);
+    is(held[2], "other", "chat", 1);
 }
 
 }  // namespace

@@ -19,6 +19,9 @@ TEST(KvOrdersTest, WhatIsWrittenReadsBackAsTheSame) {
     const KvNodesOrder nodes{.epoch = 4, .nodes = {"redis://h:1"}};
     EXPECT_EQ(to_json(nodes), R"({"epoch":4,"nodes":["redis://h:1"]})");
     EXPECT_EQ(parse_kv_nodes_order(to_json(nodes)), nodes);
+    const KvBoundsOrder bounds{.tenants = {{"a", 5}, {"b", 7}}};
+    EXPECT_EQ(to_json(bounds), R"({"tenants":{"a":5,"b":7}})");
+    EXPECT_EQ(parse_kv_bounds_order(to_json(bounds)), bounds);
     const KvOrderResult result{.done = 3, .bytes = 9, .failed = 1};
     EXPECT_EQ(to_json(result), R"({"done":3,"bytes":9,"failed":1})");
     EXPECT_EQ(parse_kv_order_result(to_json(result)), result);
@@ -37,6 +40,10 @@ TEST(KvOrdersTest, BoundsAreNamedWithTheirPlace) {
     EXPECT_EQ(place(parse_kv_pin_order(R"({"names":[1]})")), "names[0]");
     EXPECT_EQ(place(parse_kv_pin_order(R"({"seconds":86401})")), "seconds");
     EXPECT_EQ(place(parse_kv_nodes_order(R"({"epoch":-1})")), "epoch");
+    EXPECT_EQ(place(parse_kv_bounds_order("{}")), "tenants");
+    EXPECT_EQ(place(parse_kv_bounds_order(R"({"tenants":{"a":0}})")), "tenants.a");
+    EXPECT_EQ(place(parse_kv_bounds_order(R"({"tenants":{"a":"1"}})")), "tenants.a");
+    EXPECT_EQ(place(parse_kv_bounds_order(R"({"tenants":{")" + too_long + R"(":1}})")), "tenants");
 }
 
 }  // namespace

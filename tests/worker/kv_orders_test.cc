@@ -63,6 +63,19 @@ TEST_F(KvOrdersTest, StatusSaysWhatIsWhereAndWhose) {
     EXPECT_EQ(dram().holdings[0].entries, 5U);
 }
 
+TEST_F(KvOrdersTest, ATenantBeyondItsBoundPushesOutNobodyElse) {
+    answer("acme", 1);
+    const std::uint64_t five = dram().bytes;
+    const port::KvBoundsOrder bounds{.tenants = {{"greedy", 2 * five}}};
+    EXPECT_EQ(order("/kv/bounds", port::to_json(bounds)).status, 200);
+    for (std::uint32_t i = 2; i < 10; ++i) answer("greedy", i);
+    ASSERT_EQ(dram().holdings.size(), 2U);
+    EXPECT_EQ(dram().holdings[0].entries, 5U);
+    EXPECT_LE(dram().holdings[1].bytes, 2 * five);
+    EXPECT_GE(dram().holdings[1].entries, 8U);
+    EXPECT_EQ(order("/kv/bounds", R"({"tenants":{"greedy":0}})").status, 400);
+}
+
 TEST_F(KvOrdersTest, WhatIsDroppedIsGoneFromThePoolToo) {
     answer("acme", 1);
     answer("other", 2);
