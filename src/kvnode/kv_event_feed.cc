@@ -47,10 +47,11 @@ void KvEventFeed::answer_with_snapshot(std::shared_ptr<net::HttpExchange> exchan
     if (snapshot_ && log_.reaches(snapshot_->next) &&
         log_.next() - snapshot_->next < log_.room(snapshot_->next))
         return send(*exchange);
+    // The exchange belongs to the loop: another thread must not be the one that lets go of it.
     source_([this, send, exchange = std::move(exchange), alive = std::weak_ptr(alive_),
-             loop = &loop_](Snapshot made) {
+             loop = &loop_](Snapshot made) mutable {
         auto snapshot = std::make_shared<const Snapshot>(std::move(made));
-        loop->post([this, send, exchange, alive, snapshot] {
+        loop->post([this, send, exchange = std::move(exchange), alive, snapshot] {
             if (alive.expired()) return;
             snapshot_ = snapshot;
             send(*exchange);
