@@ -12,6 +12,11 @@ constexpr std::chrono::seconds kStoreTime{30};
 /// A value that breaks again and again is not written for ever.
 constexpr int kReplacements = 2;
 
+/// Of SET: asking again brings the same, other than while a server loads, fails over or moves slots.
+bool is_refusal(std::string_view error) {
+    return error.starts_with("OOM ") || error.starts_with("ERR ");
+}
+
 std::string seconds_of(std::chrono::milliseconds life) {
     const auto seconds = std::chrono::ceil<std::chrono::seconds>(life);
     return std::to_string(std::max<std::int64_t>(1, seconds.count()));
@@ -39,7 +44,7 @@ bool BlockPut::start() {
     return open_ > 0;
 }
 
-void BlockPut::finish() { std::exchange(on_stored_, nullptr)(outcome_); }
+void BlockPut::finish() { std::exchange(on_stored_, nullptr)(outcome_.value_or(Stored::kFailed)); }
 
 void BlockPut::ask(std::size_t owner, RespRequest request, Answer answer) {
     route_->members[owner]->call(
@@ -52,7 +57,9 @@ void BlockPut::ask(std::size_t owner, RespRequest request, Answer answer) {
             } else {
                 count_failure(stats, reply.error());
             }
-            self->ended(owner, Stored::kFailed);
+            const bool refused =
+                reply && answer == &BlockPut::set_answered && is_refusal(reply->text.view());
+            self->ended(owner, refused ? Stored::kRefused : Stored::kFailed);
         });
 }
 
@@ -69,7 +76,7 @@ void BlockPut::set_answered(std::size_t owner, const kv::RespReply& reply) {
 void BlockPut::start_read(std::size_t owner, const kv::RespReply& reply) {
     const auto there = kv::read_block_start(reply.text.view());
     if (!there && there.error().code() == ErrorCode::kUnsupported)
-        return ended(owner, Stored::kFailed);  // Another version's, and good for somebody else.
+        return ended(owner, Stored::kRefused);  // Another version's, and good for somebody else.
     if (!there) return replace(owner);
     const auto ours = kv::read_block_start(value_.bytes);
     if (!ours || there->payload_checksum != ours->payload_checksum)
@@ -104,14 +111,15 @@ void BlockPut::ended(std::size_t owner, Stored how) {
     if (how == Stored::kDiffers) ++stats.differs;
     const auto rank = [](Stored stored) {
         switch (stored) {
-            case Stored::kDiffers: return 3;
-            case Stored::kStored: return 2;
-            case Stored::kWasThere: return 1;
-            case Stored::kFailed: return 0;
+            case Stored::kDiffers: return 4;
+            case Stored::kStored: return 3;
+            case Stored::kWasThere: return 2;
+            case Stored::kFailed: return 1;
+            case Stored::kRefused: break;
         }
         return 0;
     };
-    if (rank(how) > rank(outcome_)) outcome_ = how;
+    if (!outcome_ || rank(how) > rank(*outcome_)) outcome_ = how;
     if (--open_ == 0) finish();
 }
 

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "kv/retention.h"
@@ -56,8 +57,8 @@ private:
     const RoutePtr route_;
     BlockStore::OnStored on_stored_;
     const Deadline deadline_ = store_deadline();
-    Stored outcome_ = Stored::kFailed;
-    std::size_t open_ = 0;  ///< Owners that are not done.
+    std::optional<Stored> outcome_;  ///< Of the owners that are done.
+    std::size_t open_ = 0;           ///< Owners that are not done.
     int replacements_ = 0;
 };
 

@@ -63,7 +63,8 @@ enum class Stored : std::uint8_t {
     /// There is another payload under the same key: two builds that should compute the same bits
     /// don't (`numerics_violation`). The first one stays.
     kDiffers,
-    kFailed,  ///< Also: given up at its deadline, or refused because too much waits already.
+    kFailed,  ///< Also: given up at its deadline, or not even sent because too much waits already.
+    kRefused,  ///< It was understood, and will not be kept: there is no room for it, or it has no place.
 };
 
 /// A load that goes on while its handle lives. Destroying it is always allowed, from inside its own

@@ -47,7 +47,7 @@ kvnode::Stored to_stored(kv::DramTier::Stored how) {
         case kv::DramTier::Stored::kDiffers: return kvnode::Stored::kDiffers;
         case kv::DramTier::Stored::kRefused: break;
     }
-    return kvnode::Stored::kFailed;
+    return kvnode::Stored::kRefused;
 }
 
 }  // namespace

@@ -30,6 +30,7 @@ KvCache::KvCache(net::EventLoop& loop, const KvOptions& options)
     nodes_ = nodes.get();
     node_tier_ =
         &add_tier("node", std::move(nodes), kv::TierSpeed(std::chrono::microseconds(500), 1e9));
+    node_tier_->is_spread = true;
     node_tier_->in_use = false;
 }
 

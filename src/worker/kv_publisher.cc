@@ -1,9 +1,11 @@
 #include "worker/kv_publisher.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "base/limits.h"
+#include "kv/placement.h"
 
 namespace sluice::worker {
 namespace {
@@ -41,6 +43,7 @@ void KvPublisher::publish(const Origin& origin, const kvnode::ChainPtr& chain,
     if (chain->retention == Retention::kNone || host_.tiers.empty()) return;
     known_.resize(host_.tiers.all.size());  // All are there once the worker has started.
     tier_bytes_.resize(known_.size());
+    touch_extents(chain, blocks);
     std::erase_if(blocks, [&](const Block& block) {
         const auto now = steady_clock::now();
         for (std::size_t tier = 0; tier < known_.size(); ++tier)
@@ -52,6 +55,29 @@ void KvPublisher::publish(const Origin& origin, const kvnode::ChainPtr& chain,
     waiting_ += blocks.size();
     jobs_.push_back({.origin = origin, .chain = chain, .blocks = std::move(blocks)});
     if (!busy_) begin_job();
+}
+
+// What is known to be there is not asked for and not touched for some minutes. Where a chain lies in
+// pieces its beginning, which the pool has had all the time, would so be the oldest use, and go before
+// the ends that were loaded a moment ago. A node keeps what others follow, so a use of a piece's last
+// block keeps all of it; under which class it lies is not known here.
+void KvPublisher::touch_extents(const kvnode::ChainPtr& chain, const std::vector<Block>& blocks) {
+    const auto now = steady_clock::now();
+    for (std::size_t tier = 0; tier < known_.size(); ++tier) {
+        KvTier& asked = *host_.tiers.all[tier];
+        if (!asked.in_use || !asked.is_spread) continue;
+        std::map<std::size_t, std::size_t> last;  // Of each extent.
+        for (const Block& block : blocks) {
+            if (block.is_computed || lacks(tier, chain->keys[block.index], now)) continue;
+            std::size_t& index = last[kv::extent_start(block.index)];
+            index = std::max(index, block.index);
+        }
+        std::vector<kvnode::FoundBlock> used;
+        for (const auto& [extent, index] : last)
+            for (const Retention retention : kvnode::lookup_order(chain->retention))
+                used.push_back({.index = index, .retention = retention});
+        if (!used.empty()) asked.store->touch(chain, std::move(used));
+    }
 }
 
 // What was found and not computed may be in the tiers already: then its time there begins anew. What was

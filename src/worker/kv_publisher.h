@@ -66,6 +66,7 @@ private:
     using Batch = std::shared_ptr<std::vector<Encoded>>;
     struct Alive {};
 
+    void touch_extents(const kvnode::ChainPtr& chain, const std::vector<Block>& blocks);
     void begin_job();
     void on_found_in_tier(std::size_t tier, const std::vector<std::optional<Retention>>& found);
     void next_batch();
@@ -83,7 +84,7 @@ private:
     std::size_t waiting_ = 0;
     std::size_t finds_ = 0;
     std::size_t in_flight_ = 0;            ///< Values that tiers have yet to take.
-    std::vector<KvKnown> known_;           ///< By tier.
+    std::vector<KvKnown> known_;           ///< By tier: what it has, or refused.
     std::vector<std::size_t> tier_bytes_;  ///< In flight, by tier.
     bool busy_ = false;
     std::shared_ptr<Alive> alive_ = std::make_shared<Alive>();

@@ -22,6 +22,8 @@ struct KvTier {
     std::unique_ptr<kvnode::BlockStore> store;
     kv::TierSpeed speed;
     bool is_memory = false;  ///< Of this process: nothing is nearer.
+    /// A chain's extents lie apart there: each loses its place by its own last use.
+    bool is_spread = false;
     bool in_use = true;
 };
 

@@ -125,7 +125,7 @@ void WorkerMetrics::on_fetched(const KvFetch::Fetched& fetched) {
 
 void WorkerMetrics::on_published(const std::string& tier, kvnode::Stored how) {
     constexpr auto kNames =
-        std::to_array<std::string_view>({"stored", "was_there", "differs", "failed"});
+        std::to_array<std::string_view>({"stored", "was_there", "differs", "failed", "refused"});
     kv_published_.with({tier, kNames.at(static_cast<std::size_t>(how))}).add(1);
     if (how == kvnode::Stored::kDiffers) numerics_violations_.add(1);
 }

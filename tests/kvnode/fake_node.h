@@ -28,6 +28,7 @@ public:
         kOtherKey,  ///< GET brings another value, if there is one.
         kGarbage,   ///< GET brings what is no RESP.
         kLoading,   ///< Every GET is an error.
+        kFull,      ///< Every SET is refused.
     };
 
     explicit FakeNode(std::string password = {}) : password_(std::move(password)) {
@@ -171,6 +172,10 @@ private:
             out += there ? ":1\r\n" : ":0\r\n";
             if (there && words[0] == "DEL") data_.erase(found);
         } else if (words[0] == "SET") {
+            if (fault == Fault::kFull) {
+                out += "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+                return true;
+            }
             out += there ? "$-1\r\n" : "+OK\r\n";
             if (!there) data_[words[1]] = words[2];
         } else if (words[0] == "GETRANGE") {

@@ -157,6 +157,15 @@ TEST(NodeClusterTest, WithoutMembersEverythingIsMissing) {
     EXPECT_EQ(cluster->store(chain, 0, value_of(*chain, 0)), Stored::kFailed);
 }
 
+TEST(NodeClusterTest, OneThatHasNoRoomSaysSoAndOneThatLoadsMayHaveSomeLater) {
+    TestCluster cluster(1);
+    const ChainPtr chain = make_chain("a", 2);
+    cluster.nodes[0].fault = FakeNode::Fault::kFull;
+    EXPECT_EQ(cluster->store(chain, 0, value_of(*chain, 0)), Stored::kRefused);
+    cluster.nodes[0].stop();
+    EXPECT_EQ(cluster->store(chain, 1, value_of(*chain, 1)), Stored::kFailed);
+}
+
 TEST(NodeClusterTest, GrowthPullsThroughAndShrinkingFindsWhatIsLeft) {
     TestCluster cluster(3);
     std::vector<ChainPtr> chains;

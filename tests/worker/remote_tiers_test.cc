@@ -7,6 +7,7 @@
 #include "kv/block_name.h"
 #include "port/kv_orders.h"
 #include "tests/kv/folder.h"
+#include "tests/kvnode/fake_node.h"
 #include "tests/kvnode/redis_process.h"
 #include "tests/support/certificates.h"
 #include "tests/worker/support.h"
@@ -351,6 +352,65 @@ TEST(TlsNodeTest, ANodeIsBelievedByTheAuthoritiesThatTheWorkerWasTold) {
     net::EventLoop loop;
     KvCache bad(loop, {.ca_file = "/nowhere/ca.pem"});
     EXPECT_FALSE(bad.open_stores().has_value()) << "said at the start, not when a node comes";
+}
+
+// Of a node: what a request's prompt of `blocks` blocks has asked it, the first time and the second,
+// when the pool has all of it.
+class FakeNodeTest : public ::testing::Test {
+protected:
+    void ask_twice(std::size_t blocks) {
+        TestWorker::Setup setup;
+        setup.kv.stores = {node_.url()};
+        setup.kv.find_time = setup.kv.load_time = kPatience;
+        TestWorker worker(setup);
+        for (std::vector<std::vector<std::string>>* const asked : {&first_, &second_}) {
+            const std::size_t before = node_.requests().size();
+            port::GenerateRequest again = request(1, blocks * kBlock + 1, 2);
+            again.rid = rid(asked == &first_ ? 1 : 2);
+            FrameReader reader(worker.port(), again);
+            EXPECT_FALSE(reader.rest().frames.empty());
+            EXPECT_TRUE(worker.wait_until_published());
+            *asked = node_.requests();
+            asked->erase(asked->begin(), asked->begin() + static_cast<std::ptrdiff_t>(before));
+        }
+        const auto root =
+            worker.thread().call([&] { return worker.server().engine()->key_root(); });
+        keys_ = kv::KeyChain(root, {}).keys(request(1, blocks * kBlock, 2).input_ids);
+    }
+    [[nodiscard]] std::string name(std::size_t block, Retention retention) const {
+        return kv::to_wire({.tenant = "", .retention = retention, .key = keys_[block]});
+    }
+    static std::vector<std::string> names(const std::vector<std::vector<std::string>>& requests,
+                                          std::string_view command) {
+        std::vector<std::string> names;
+        for (const auto& words : requests)
+            if (words.front() == command) names.push_back(words[1]);
+        return names;
+    }
+
+    kvnode::testing::FakeNode node_;
+    std::vector<std::vector<std::string>> first_;
+    std::vector<std::vector<std::string>> second_;
+    std::vector<kv::BlockKey> keys_;
+};
+
+TEST_F(FakeNodeTest, WhatANodeHasRefusedItIsNotToldAgain) {
+    node_.fault = kvnode::testing::FakeNode::Fault::kFull;
+    ask_twice(6);
+    EXPECT_EQ(names(first_, "SET").size(), 6U);
+    EXPECT_TRUE(names(second_, "SET").empty());
+    EXPECT_TRUE(names(second_, "EXISTS").empty());
+}
+
+TEST_F(FakeNodeTest, AHitInThePoolIsAUseOfTheLastBlockOfEachExtentFromTheLeafToTheRoot) {
+    ask_twice(35);
+    EXPECT_EQ(names(first_, "SET").size(), 35U);
+    EXPECT_TRUE(names(second_, "SET").empty());
+    std::vector<std::string> expected;
+    for (const std::size_t last : {34, 31, 15})
+        for (const Retention retention : {Retention::kChat, Retention::kAgent})
+            expected.push_back(name(last, retention));
+    EXPECT_EQ(names(second_, "EXPIRE"), expected);
 }
 
 TEST(LostNodeTest, ANodeThatDiesCostsNoRequest) {
