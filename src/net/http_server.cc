@@ -3,9 +3,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/assert.h"
-#include "net/listener.h"
 #include "net/server_connection.h"
+#include "net/server_handle.h"
 
 namespace sluice::net {
 namespace {
@@ -71,51 +70,12 @@ private:
     std::unordered_map<ServerConnection*, std::shared_ptr<ServerConnection>> connections_;
 };
 
-class ServerHandle final : public HttpServer {
-public:
-    ServerHandle(std::weak_ptr<EventLoop::Impl> loop, std::shared_ptr<Server> server,
-                 std::uint16_t port)
-        : loop_(std::move(loop)), server_(std::move(server)), port_(port) {}
-
-    ~ServerHandle() override {
-        check_thread();
-        server_->cut_all();
-    }
-
-    [[nodiscard]] std::uint16_t port() const override { return port_; }
-    [[nodiscard]] std::size_t connections() const override {
-        check_thread();
-        return server_->connections();
-    }
-    void stop_accepting() override {
-        check_thread();
-        server_->stop_accepting();
-    }
-
-private:
-    void check_thread() const {
-        const auto loop = loop_.lock();
-        SLUICE_ASSERT(loop == nullptr || loop->in_loop_thread());
-    }
-
-    std::weak_ptr<EventLoop::Impl> loop_;
-    std::shared_ptr<Server> server_;
-    std::uint16_t port_;
-};
-
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::listen(EventLoop& loop, HttpServerOptions options,
                                                        HttpHandler handler) {
-    SLUICE_ASSERT(loop.in_loop_thread());
-    EventLoop::Impl& impl = loop.impl();
-    auto listener = Listener::open(impl, options.address, options.port, options.listen_fd);
-    if (!listener) return std::unexpected(listener.error());
-    const std::uint16_t port = (*listener)->port();
-    const auto server = std::make_shared<Server>(impl, *std::move(listener), std::move(options),
-                                                 std::move(handler));
-    server->start();
-    return std::make_unique<ServerHandle>(impl.weak_from_this(), server, port);
+    return listen_with<ServerHandle<HttpServer, Server>, Server>(loop, std::move(options),
+                                                                 std::move(handler));
 }
 
 }  // namespace sluice::net

@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "net/connection_stream.h"
 #include "net/dialer.h"
-#include "net/stream_connection.h"
 #include "net/tls_session.h"
 
 namespace sluice::net {
@@ -15,13 +15,11 @@ std::string name_of(const TcpTarget& target) {
     return target.host.contains(':') ? "[" + target.host + "]" + port : target.host + port;
 }
 
-class ClientStream final : public TcpStream {
+class ClientStream final : public ConnectionStream {
 public:
     ClientStream(EventLoop::Impl& loop, TcpTarget target, TcpEvents& events)
-        : connection_(std::make_shared<StreamConnection>(
-              loop,
-              StreamConnection::Options{.name = name_of(target), .write_stall = target.write_stall},
-              nullptr)) {
+        : ConnectionStream(loop, {.name = name_of(target), .write_stall = target.write_stall},
+                           nullptr) {
         const Clock::time_point deadline =
             Clock::now() +
             std::min<std::chrono::milliseconds>(target.connect_time, std::chrono::hours(24));
@@ -31,36 +29,22 @@ public:
         dialer_ = std::make_shared<Dialer>(
             loop, address, time,
             // The dialer is silenced with this stream, and the connection with it.
-            [connection = connection_, target = std::move(target), deadline,
+            [connection = connection(), target = std::move(target), deadline,
              &events](Result<Socket> socket) {
                 dialed(*connection, target, deadline, events, std::move(socket));
             });
         dialer_->start();
     }
 
-    ~ClientStream() override {
-        dialer_->cancel();
-        connection_->cut();
-    }
+    ~ClientStream() override { dialer_->cancel(); }
 
-    void write(std::string_view data) override { connection_->write(data); }
-    void share(SharedText data) override { connection_->share(std::move(data)); }
-    [[nodiscard]] std::size_t backlog_bytes() const override {
-        return connection_->backlog_bytes();
-    }
-    void pause_input() override { connection_->pause_input(); }
-    void resume_input() override { connection_->resume_input(); }
-    void expect_within(std::chrono::milliseconds time) override {
-        connection_->expect_within(time);
-    }
-    void expect_nothing() override { connection_->expect_nothing(); }
     void close_when_sent() override {
         dialer_->cancel();
-        connection_->close_when_sent();
+        ConnectionStream::close_when_sent();
     }
     void cut() override {
         dialer_->cancel();
-        connection_->cut();
+        ConnectionStream::cut();
     }
 
 private:
@@ -74,7 +58,6 @@ private:
             std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()));
     }
 
-    const std::shared_ptr<StreamConnection> connection_;
     std::shared_ptr<Dialer> dialer_;
 };
 

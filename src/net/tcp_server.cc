@@ -4,51 +4,30 @@
 #include <utility>
 #include <vector>
 
-#include "base/assert.h"
-#include "net/listener.h"
-#include "net/stream_connection.h"
+#include "net/connection_stream.h"
+#include "net/server_handle.h"
 #include "net/tls_session.h"
 
 namespace sluice::net {
 namespace {
 
 /// One connection with what serves it.
-class ServedStream final : public TcpStream {
+class ServedStream final : public ConnectionStream {
 public:
-    ServedStream(EventLoop::Impl& loop, StreamConnection::Options options,
-                 std::function<void()> over)
-        : connection_(
-              std::make_shared<StreamConnection>(loop, std::move(options), std::move(over))) {}
-    ~ServedStream() override {
-        events_.reset();
-        connection_->cut();
-    }
+    using ConnectionStream::ConnectionStream;
+    /// What serves it goes before the connection is cut.
+    ~ServedStream() override { events_.reset(); }
 
     void begin(Socket socket, const TcpServerOptions& options, const TcpServer::Factory& factory,
                std::string peer) {
         events_ = factory(*this, std::move(peer));
-        if (options.tls == nullptr) return connection_->begin(std::move(socket), *events_);
+        if (options.tls == nullptr) return connection()->begin(std::move(socket), *events_);
         auto session = options.tls->open(socket.native_handle());
-        connection_->begin_secure(std::move(socket), *events_, std::move(session),
-                                  options.handshake_time);
+        connection()->begin_secure(std::move(socket), *events_, std::move(session),
+                                   options.handshake_time);
     }
-
-    void write(std::string_view data) override { connection_->write(data); }
-    void share(SharedText data) override { connection_->share(std::move(data)); }
-    [[nodiscard]] std::size_t backlog_bytes() const override {
-        return connection_->backlog_bytes();
-    }
-    void pause_input() override { connection_->pause_input(); }
-    void resume_input() override { connection_->resume_input(); }
-    void expect_within(std::chrono::milliseconds time) override {
-        connection_->expect_within(time);
-    }
-    void expect_nothing() override { connection_->expect_nothing(); }
-    void close_when_sent() override { connection_->close_when_sent(); }
-    void cut() override { connection_->cut(); }
 
 private:
-    const std::shared_ptr<StreamConnection> connection_;
     std::unique_ptr<TcpEvents> events_;
 };
 
@@ -122,54 +101,17 @@ private:
     std::uint64_t refused_ = 0;
 };
 
-class ServerHandle final : public TcpServer {
+class TcpHandle final : public ServerHandle<TcpServer, Server> {
 public:
-    ServerHandle(std::weak_ptr<EventLoop::Impl> loop, std::shared_ptr<Server> server,
-                 std::uint16_t port)
-        : loop_(std::move(loop)), server_(std::move(server)), port_(port) {}
-    ~ServerHandle() override {
-        check_thread();
-        server_->cut_all();
-    }
-
-    [[nodiscard]] std::uint16_t port() const override { return port_; }
-    [[nodiscard]] std::size_t connections() const override {
-        check_thread();
-        return server_->connections();
-    }
-    [[nodiscard]] std::uint64_t refused() const override {
-        check_thread();
-        return server_->refused();
-    }
-    void stop_accepting() override {
-        check_thread();
-        server_->stop_accepting();
-    }
-
-private:
-    void check_thread() const {
-        const auto loop = loop_.lock();
-        SLUICE_ASSERT(loop == nullptr || loop->in_loop_thread());
-    }
-
-    std::weak_ptr<EventLoop::Impl> loop_;
-    std::shared_ptr<Server> server_;
-    std::uint16_t port_;
+    using ServerHandle::ServerHandle;
+    [[nodiscard]] std::uint64_t refused() const override { return server().refused(); }
 };
 
 }  // namespace
 
 Result<std::unique_ptr<TcpServer>> TcpServer::listen(EventLoop& loop, TcpServerOptions options,
                                                      Factory factory) {
-    SLUICE_ASSERT(loop.in_loop_thread());
-    EventLoop::Impl& impl = loop.impl();
-    auto listener = Listener::open(impl, options.address, options.port, options.listen_fd);
-    if (!listener) return std::unexpected(listener.error());
-    const std::uint16_t port = (*listener)->port();
-    const auto server = std::make_shared<Server>(impl, *std::move(listener), std::move(options),
-                                                 std::move(factory));
-    server->start();
-    return std::make_unique<ServerHandle>(impl.weak_from_this(), server, port);
+    return listen_with<TcpHandle, Server>(loop, std::move(options), std::move(factory));
 }
 
 }  // namespace sluice::net
