@@ -86,6 +86,16 @@ Result<std::string> call_admin(const AdminOptions& options, net::ClientRequest r
     return checked_call(options, std::move(request), {});
 }
 
+Result<json::object> ask_admin(const AdminOptions& options, net::ClientRequest request) {
+    if (!request.body.empty()) request.headers.set("Content-Type", "application/json");
+    const auto body = call_admin(options, std::move(request));
+    if (!body) return std::unexpected(body.error());
+    boost::system::error_code error;
+    json::value answer = json::parse(*body, error);
+    if (!error && answer.is_object()) return std::move(answer.get_object());
+    return std::unexpected(Error::corrupt("what answers there is not a gateway"));
+}
+
 Result<void> stream_admin(const AdminOptions& options, net::ClientRequest request,
                           const BodySink& sink) {
     const auto body = checked_call(options, std::move(request), sink);

@@ -2,6 +2,7 @@
 
 // How `sluice ctl` talks to a running gateway: one call to its admin address, one answer.
 
+#include <boost/json/object.hpp>
 #include <string>
 
 #include "app/http_call.h"
@@ -34,7 +35,12 @@ void add_admin_options(CLI::App& verb, AdminOptions& options, const std::string&
 [[nodiscard]] Result<std::string> call_admin(const AdminOptions& options,
                                              net::ClientRequest request);
 
-/// The same, but the body is handed over piece by piece as it comes, whatever its length.
+/// The same of an answer that is a JSON object; `kCorrupt` if it is none. A body of `request` is said
+/// to be JSON.
+[[nodiscard]] Result<boost::json::object> ask_admin(const AdminOptions& options,
+                                                    net::ClientRequest request);
+
+/// As `call_admin`, but the body is handed over piece by piece as it comes, whatever its length.
 [[nodiscard]] Result<void> stream_admin(const AdminOptions& options, net::ClientRequest request,
                                         const BodySink& sink);
 

@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <boost/json/object.hpp>
-#include <boost/json/parse.hpp>
 #include <boost/json/serialize.hpp>
 #include <chrono>
 #include <memory>
@@ -27,16 +26,6 @@ struct Options {
     bool undo = false;
 };
 
-Result<json::object> ask(const Options& options, net::ClientRequest request) {
-    request.url = "/workers/" + options.worker;
-    const auto body = call_admin(options.admin, std::move(request));
-    if (!body) return std::unexpected(body.error());
-    boost::system::error_code error;
-    json::value worker = json::parse(*body, error);
-    if (!error && worker.is_object()) return std::move(worker.get_object());
-    return std::unexpected(Error::corrupt("what answers there is not a gateway"));
-}
-
 /// Requests that the gateway still has there.
 std::int64_t left(const json::object& worker) {
     const json::value* const leases = worker.if_contains("leases");
@@ -55,14 +44,15 @@ void show(const Options& options, const json::object& worker) {
 int drain(const Options& options) {
     const auto patience = parse_duration(options.wait);
     if (!patience) return fail(kWrongUse, patience.error());
-    auto worker =
-        ask(options, {.method = "PATCH",
-                      .headers = {{"Content-Type", "application/json"}},
-                      .body = options.undo ? R"({"draining":false})" : R"({"draining":true})"});
+    const std::string url = "/workers/" + options.worker;
+    auto worker = ask_admin(
+        options.admin, {.method = "PATCH",
+                        .url = url,
+                        .body = options.undo ? R"({"draining":false})" : R"({"draining":true})"});
     const auto end = std::chrono::steady_clock::now() + *patience;
     while (worker && !options.undo && left(*worker) > 0 && std::chrono::steady_clock::now() < end) {
         std::this_thread::sleep_for(kPause);
-        worker = ask(options, {});
+        worker = ask_admin(options.admin, {.url = url});
     }
     if (!worker) return fail_admin(worker.error());
     show(options, *worker);

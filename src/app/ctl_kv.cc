@@ -40,17 +40,6 @@ struct Options {
     std::string time = "1h";
 };
 
-/// What the gateway answers, as an object.
-Result<json::object> ask(const Options& options, net::ClientRequest request) {
-    if (!request.body.empty()) request.headers.set("Content-Type", "application/json");
-    const auto body = call_admin(options.admin, std::move(request));
-    if (!body) return std::unexpected(body.error());
-    boost::system::error_code error;
-    json::value answer = json::parse(*body, error);
-    if (!error && answer.is_object()) return std::move(answer.get_object());
-    return std::unexpected(Error::corrupt("what answers there is not a gateway"));
-}
-
 /// Prints an answer as JSON, or as `to_text` has it.
 int show(const Options& options, const Result<json::object>& answer,
          const std::function<std::string(const json::object&)>& to_text) {
@@ -78,8 +67,9 @@ using Good = bool (*)(const json::object& results);
 int give_order(const Options& options, const std::string& path, const json::object& body,
                std::string_view done, std::string_view failed, Good good,
                std::chrono::milliseconds time = std::chrono::seconds(30)) {
-    const auto results = ask(
-        options, {.method = "POST", .url = path, .body = json::serialize(body), .head_time = time});
+    const auto results = ask_admin(
+        options.admin,
+        {.method = "POST", .url = path, .body = json::serialize(body), .head_time = time});
     const int shown = show(options, results, [&](const json::object& said) {
         return kv_results_text(said, done, failed);
     });
@@ -96,14 +86,14 @@ std::uint64_t count(const json::object& results, std::string_view key) {
 // ---- status, nodes --------------------------------------------------------------------------------
 
 int status(const Options& options) {
-    const auto said = ask(options, {.url = "/admin/kv/status"});
+    const auto said = ask_admin(options.admin, {.url = "/admin/kv/status"});
     const int shown = show(options, said, kv_status_text);
     if (shown != kDone) return shown;
     return all_did(*said) ? kDone : kFailed;
 }
 
 int list_nodes(const Options& options) {
-    return show(options, ask(options, {.url = "/admin/kv/nodes"}), kv_members_text);
+    return show(options, ask_admin(options.admin, {.url = "/admin/kv/nodes"}), kv_members_text);
 }
 
 int add_node(const Options& options) {
@@ -112,14 +102,16 @@ int add_node(const Options& options) {
     if (!options.password_env.empty()) node["password_env"] = options.password_env;
     return show(
         options,
-        ask(options, {.method = "POST", .url = "/admin/kv/nodes", .body = json::serialize(node)}),
+        ask_admin(options.admin,
+                  {.method = "POST", .url = "/admin/kv/nodes", .body = json::serialize(node)}),
         kv_members_text);
 }
 
 int remove_node(const Options& options) {
     return show(options,
-                ask(options, {.method = "DELETE",
-                              .url = "/admin/kv/nodes?url=" + net::percent_encode(options.url)}),
+                ask_admin(options.admin,
+                          {.method = "DELETE",
+                           .url = "/admin/kv/nodes?url=" + net::percent_encode(options.url)}),
                 kv_members_text);
 }
 
