@@ -3,34 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 #include <utility>
 
 #include "base/assert.h"
 #include "base/log.h"
 #include "engine/block_root.h"
-#include "tensor/float_environment.h"
+#include "engine/request_check.h"
 #include "tensor/self_test.h"
 
 namespace sluice::engine {
 namespace {
-
-bool in_vocabulary(TokenId token, std::uint32_t vocabulary) {
-    return token >= 0 && static_cast<std::uint32_t>(token) < vocabulary;
-}
-
-Result<void> check_tokens(std::span<const TokenId> tokens, std::uint32_t vocabulary,
-                          std::string_view name) {
-    for (std::size_t i = 0; i < tokens.size(); ++i) {
-        if (in_vocabulary(tokens[i], vocabulary)) continue;
-        return std::unexpected(
-            Error(ErrorCode::kOutOfRange,
-                  fmt::format("token id {} is not in the vocabulary of {}", tokens[i], vocabulary),
-                  fmt::format("{}[{}]", name, i)));
-    }
-    return {};
-}
 
 KvPool::Shape pool_shape(const checkpoint::HyperParameters& p, const EngineOptions& options) {
     return {.blocks = options.pool_tokens / Engine::kBlockTokens,
@@ -48,22 +31,7 @@ std::size_t most_threads(const EngineOptions& options) {
 
 Result<std::unique_ptr<Engine>> Engine::create(std::shared_ptr<const Model> model,
                                                EngineOptions options) {
-    const auto bad = [](std::string_view name, std::size_t value, std::string_view what) {
-        return std::unexpected(Error(ErrorCode::kOutOfRange, fmt::format("{}, not {}", what, value),
-                                     std::string(name)));
-    };
-    if (options.threads > 256) return bad("threads", options.threads, "must be at most 256");
-    if (options.running_max < 1 || options.running_max > 4096)
-        return bad("running_max", options.running_max, "must be 1 to 4096");
-    if (options.step_tokens < options.running_max)
-        return bad("step_tokens", options.step_tokens, "must be at least running_max");
-    if (options.prefill_chunk < 1)
-        return bad("prefill_chunk", options.prefill_chunk, "must be at least 1");
-    if (options.step_time.count() < 1)
-        return bad("step_time", static_cast<std::size_t>(options.step_time.count()),
-                   "must be at least 1 ms");
-    if (options.pool_tokens < kBlockTokens || options.pool_tokens > (std::size_t{1} << 32))
-        return bad("pool_tokens", options.pool_tokens, "must be 64 to 2^32");
+    if (auto good = check_options(options); !good) return std::unexpected(good.error());
     if (auto exact = tensor::self_test(); !exact) return std::unexpected(exact.error());
     auto pool = KvPool::create(pool_shape(model->parameters(), options));
     if (!pool) return std::unexpected(pool.error());
@@ -142,14 +110,18 @@ Engine::Engine(std::shared_ptr<const Model> model, EngineOptions options, KvPool
                   .step_time = options_.step_time},
                  cost_),
       forward_(model_, team_, options_.step_tokens),
-      scratch_(model_->parameters().vocabulary),
+      computer_({.options = options_,
+                 .team = team_,
+                 .threads = threads_,
+                 .pool = pool_,
+                 .scheduler = scheduler_,
+                 .forward = forward_,
+                 .cost = cost_},
+                model_->parameters().vocabulary),
       desk_(pool_,
             [this] { add_command({.blocks = [](BlockDesk& desk) { desk.take_returns(); }}); }) {
     pool_.observe(options_.block_observer);
     if (model_->parameters().eos) end_tokens_.push_back(*model_->parameters().eos);
-    batch_.rows.reserve(options_.step_tokens);
-    batch_.block_tables.reserve(options_.running_max);
-    known_.reserve(options_.running_max);
     publish_stats();
 }
 
@@ -161,39 +133,7 @@ std::size_t Engine::context_tokens() const {
 }
 
 Result<void> Engine::check(const Request& request) const {
-    const std::uint32_t vocabulary = model_->parameters().vocabulary;
-    const SamplingParams& sampling = request.sampling;
-    if (request.input_ids.empty())
-        return std::unexpected(Error::invalid("the prompt has no tokens", "input_ids"));
-    if (sampling.max_new_tokens == 0)
-        return std::unexpected(Error::invalid("must be at least 1", "max_new_tokens"));
-    if (request.input_ids.size() + sampling.max_new_tokens > context_tokens()) {
-        return std::unexpected(
-            Error(ErrorCode::kOutOfRange,
-                  fmt::format("the prompt has {} tokens and max_new_tokens is {}, together more "
-                              "than the context of {}",
-                              request.input_ids.size(), sampling.max_new_tokens, context_tokens()),
-                  "max_new_tokens"));
-    }
-    if (request.resume_output_ids.size() >= sampling.max_new_tokens)
-        return std::unexpected(Error::invalid("nothing is left to generate", "resume_output_ids"));
-    if (!(sampling.temperature >= 0.0F) || !std::isfinite(sampling.temperature))
-        return std::unexpected(Error::invalid("must be a number from 0", "temperature"));
-    if (!(sampling.repetition_penalty > 0.0F))
-        return std::unexpected(Error::invalid("must be above 0", "repetition_penalty"));
-    if (auto ok = check_tokens(request.input_ids, vocabulary, "input_ids"); !ok) return ok;
-    if (auto ok = check_tokens(request.resume_output_ids, vocabulary, "resume_output_ids"); !ok)
-        return ok;
-    if (auto ok = check_tokens(sampling.stop_token_ids, vocabulary, "stop_token_ids"); !ok)
-        return ok;
-    for (const auto& [token, bias] : sampling.logit_bias) {
-        if (!in_vocabulary(token, vocabulary) || !std::isfinite(bias))
-            return std::unexpected(
-                Error(ErrorCode::kOutOfRange,
-                      fmt::format("token id {} is not in the vocabulary of {}", token, vocabulary),
-                      "logit_bias"));
-    }
-    return {};
+    return check_request(request, model_->parameters().vocabulary, context_tokens());
 }
 
 Result<void> Engine::room_under_lock() const {
@@ -212,31 +152,8 @@ Result<void> Engine::check_room() const {
 Result<void> Engine::submit(Request request, OutputSink sink) {
     if (auto ok = check(request); !ok) return ok;
     if (options_.faults.other_sampling) ++request.sampling.seed;
-    kv::KeyChain names(key_root_, request.salt);
-    Sampler sampler(request.sampling, end_tokens_, request.input_ids);
-    for (const TokenId token : request.resume_output_ids) sampler.accept(token);
-    std::vector<TokenId> tokens = request.input_ids;
-    tokens.insert(tokens.end(), request.resume_output_ids.begin(), request.resume_output_ids.end());
-    tokens.reserve(request.input_ids.size() + request.sampling.max_new_tokens);
-    const std::size_t prompt_tokens = request.input_ids.size();
-    const std::size_t most_blocks = tokens.capacity() / kBlockTokens + 1;
-    auto sequence = std::make_unique<Sequence>(Sequence{.request = std::move(request),
-                                                        .sink = std::move(sink),
-                                                        .sampler = std::move(sampler),
-                                                        .tokens = std::move(tokens),
-                                                        .prompt_tokens = prompt_tokens,
-                                                        .blocks = {},
-                                                        .names = std::move(names),
-                                                        .keys = {},
-                                                        .progress = {}});
-    // What grows in a step gets its memory here.
-    sequence->blocks.reserve(most_blocks);
-    sequence->keys.reserve(most_blocks);
-    sequence->name_blocks((sequence->tokens.size() - 1) / kBlockTokens, kBlockTokens);
-    sequence->draft.reserve(LookupDrafter::kDraftMax);
-    sequence->progress.tokens.reserve(LookupDrafter::kDraftMax + 1);
-    if (sequence->request.return_logprobs)
-        sequence->progress.logprobs.reserve(LookupDrafter::kDraftMax + 1);
+    SequencePtr sequence =
+        make_sequence(std::move(request), std::move(sink), key_root_, end_tokens_, kBlockTokens);
     {
         const std::lock_guard lock(mutex_);
         if (stopping_)
@@ -365,7 +282,7 @@ bool Engine::step() {
     speculator_->propose(scheduler_);
     const std::span<const StepPart> parts = scheduler_.plan();
     if (!parts.empty()) {
-        compute(parts);
+        computer_.compute(parts, *speculator_, [this](bool computes) { set_computing(computes); });
         ++steps_;
         plant_faults();
     }
@@ -378,135 +295,10 @@ bool Engine::step() {
 void Engine::plant_faults() {
     const FaultPoints& faults = options_.faults;
     if (faults.slow_step.count() > 0) std::this_thread::sleep_for(faults.slow_step);
-    if (faults.crash_after && sampled_ >= *faults.crash_after) std::abort();
-    if (faults.stall_after && sampled_ >= *faults.stall_after) {
+    if (faults.crash_after && computer_.sampled_tokens() >= *faults.crash_after) std::abort();
+    if (faults.stall_after && computer_.sampled_tokens() >= *faults.stall_after) {
         std::unique_lock lock(mutex_);
         wake_.wait(lock, [this] { return stopping_; });
-    }
-}
-
-void Engine::add_rows(const StepPart& part) {
-    Sequence& sequence = *part.sequence;
-    sequence.draft_accepted = 0;
-    sequence.draft_broken = false;
-    // Guesses that the step has no room for are not checked.
-    sequence.draft.resize(part.count - std::min(part.count, sequence.pending()));
-    const auto index = static_cast<std::uint32_t>(batch_.block_tables.size());
-    batch_.block_tables.emplace_back(sequence.blocks);
-    for (std::size_t i = 0; i < part.count; ++i) {
-        const std::size_t position = sequence.computed + i;
-        const std::size_t next = position + 1;
-        const std::size_t known = sequence.tokens.size();
-        const bool scored = sequence.request.logprob_start >= 0 &&
-                            next >= static_cast<std::size_t>(sequence.request.logprob_start) &&
-                            next < sequence.prompt_tokens;
-        batch_.rows.push_back({.token = position < known ? sequence.tokens[position]
-                                                         : sequence.draft[position - known],
-                               .position = static_cast<std::uint32_t>(position),
-                               .sequence = index,
-                               .wants_logits = scored || next >= known});
-    }
-}
-
-void Engine::compute(std::span<const StepPart> parts) {
-    team_.run([](std::size_t) { tensor::use_exact_float_environment(); });
-    const auto started = std::chrono::steady_clock::now();
-    StepReport report;
-    batch_.rows.clear();
-    batch_.block_tables.clear();
-    known_.clear();
-    for (const StepPart& part : parts) {
-        const Sequence& sequence = *part.sequence;
-        const bool decode = sequence.pending() == 1 && sequence.output_tokens() > 0;
-        (decode ? report.decode_tokens : report.prefill_tokens) += part.count;
-        known_.push_back(sequence.tokens.size());
-        add_rows(part);
-    }
-    set_computing(true);
-    team_.use(threads_.threads_for(batch_.rows.size()));
-    forward_.run(batch_, pool_, [&](std::size_t row, std::span<float> logits) {
-        const BatchRow& at = batch_.rows[row];
-        on_logits(*parts[at.sequence].sequence, at.position, logits);
-        ++report.sampled_tokens;
-    });
-    set_computing(false);
-    std::size_t row = 0;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-        Sequence& sequence = *parts[i].sequence;
-        const std::size_t before = sequence.computed;
-        const std::size_t drafted =
-            before + parts[i].count > known_[i] ? before + parts[i].count - known_[i] : 0;
-        // Rows of tokens that were there, and of guesses that were right; the last pick is new.
-        scheduler_.complete(sequence, before + parts[i].count - drafted + sequence.draft_accepted);
-        speculator_->remember(sequence, row, before, sequence.computed - before);
-        speculator_->learn(sequence, drafted);
-        row += parts[i].count;
-        sequence.progress.computed_tokens += parts[i].count;
-        sequence.progress.drafted += drafted;
-        sequence.progress.accepted += sequence.draft_accepted;
-        report.drafted += drafted;
-        report.accepted += sequence.draft_accepted;
-        if (sequence.drafted_by == DraftSource::kMtp) {
-            report.mtp_drafted += drafted;
-            report.mtp_accepted += sequence.draft_accepted;
-        }
-        sequence.draft.clear();
-    }
-    computed_tokens_ += batch_.rows.size();
-    report.duration = std::chrono::steady_clock::now() - started;
-    if (report.prefill_tokens == 0) speculator_->step_took(batch_.rows.size(), report.duration);
-    cost_.learn(scheduler_.work(), report.duration);
-    if (options_.on_step) options_.on_step(report);
-}
-
-void Engine::on_logits(Sequence& sequence, std::size_t position, std::span<float> logits) {
-    if (options_.faults.wrong_model)
-        for (std::size_t i = 0; i < logits.size(); i += 2) logits[i] += 1.0F;
-    const std::size_t next = position + 1;
-    if (next < sequence.prompt_tokens && next < sequence.tokens.size()) {
-        sequence.progress.input_logprobs.push_back(position_logprobs(
-            logits, sequence.tokens[next], sequence.request.top_logprobs, scratch_));
-        return;
-    }
-    // Behind the end, or behind a guess that was wrong, there is nothing to pick.
-    if (sequence.progress.finish || sequence.draft_broken) return;
-    const std::size_t guess = sequence.draft_accepted;
-    sample(sequence, logits);
-    if (sequence.progress.finish == Finish::kFailed || guess >= sequence.draft.size()) return;
-    if (sequence.tokens.back() == sequence.draft[guess]) {
-        ++sequence.draft_accepted;
-    } else {
-        sequence.draft_broken = true;
-    }
-}
-
-// Picks the token after the last one.
-void Engine::sample(Sequence& sequence, std::span<float> logits) {
-    Output& progress = sequence.progress;
-    const Request& request = sequence.request;
-    if (request.return_logprobs) std::ranges::copy(logits, scratch_.unchanged.begin());
-    auto token = sequence.sampler.pick(logits, sequence.tokens.size(), scratch_);
-    if (options_.trust_guesses && sequence.draft_accepted < sequence.draft.size())
-        token = sequence.draft[sequence.draft_accepted];
-    if (!token) {
-        progress.finish = Finish::kFailed;
-        progress.message = token.error().message();
-        return;
-    }
-    if (request.return_logprobs)
-        progress.logprobs.push_back(
-            position_logprobs(scratch_.unchanged, *token, request.top_logprobs, scratch_));
-    ++sampled_;
-    sequence.sampler.accept(*token);
-    sequence.tokens.push_back(*token);
-    progress.tokens.push_back(*token);
-    if (sequence.sampler.is_stop(*token)) {
-        progress.finish = Finish::kStop;
-        progress.matched_stop = *token;
-    } else if (sequence.output_tokens() >= request.sampling.max_new_tokens) {
-        progress.finish = Finish::kLength;
-    } else if (request.hand_over) {
-        progress.finish = Finish::kHandedOver;
     }
 }
 
@@ -580,7 +372,7 @@ void Engine::publish_stats() {
                     .evictions = pool_.evictions(),
                     .preemptions = scheduler_.preemptions(),
                     .steps = steps_,
-                    .computed_tokens = computed_tokens_,
+                    .computed_tokens = computer_.computed_tokens(),
                     .prepared = prepared_},
                    cost_);
 }

@@ -32,6 +32,7 @@
 #include "engine/scheduler.h"
 #include "engine/speculator.h"
 #include "engine/stats_board.h"
+#include "engine/step_computer.h"
 #include "engine/step_forecast.h"
 #include "engine/thread_choice.h"
 
@@ -151,10 +152,6 @@ private:
     /// Queues what was submitted, on the caller's thread, if a step computes just now.
     void prepare_next_step();
     void set_computing(bool computing);
-    void add_rows(const StepPart& part);
-    void compute(std::span<const StepPart> parts);
-    void on_logits(Sequence& sequence, std::size_t position, std::span<float> logits);
-    void sample(Sequence& sequence, std::span<float> logits);
     void emit(std::span<const StepPart> parts);
     void finish(std::string_view id, Finish how);
     [[nodiscard]] std::shared_ptr<const HeldSequence> hold_blocks(Sequence& sequence);
@@ -174,13 +171,9 @@ private:
     Scheduler scheduler_;
     Forward forward_;
     std::unique_ptr<Speculator> speculator_;
-    SamplerScratch scratch_;
-    Batch batch_;
-    std::vector<std::size_t> known_;  ///< Tokens of each part's sequence before the step.
+    StepComputer computer_;
     std::uint64_t arrivals_ = 0;
     std::uint64_t steps_ = 0;
-    std::uint64_t computed_tokens_ = 0;
-    std::uint64_t sampled_ = 0;  ///< Tokens.
 
     /// Held while the scheduler is used beside a step that computes. The engine's thread uses it
     /// outside of that time alone, so it needs no lock then.

@@ -61,4 +61,11 @@ struct Sequence {
 
 using SequencePtr = std::unique_ptr<Sequence>;
 
+/// A checked request as it begins: its blocks named, as far as they are known, and with memory for all
+/// that grows in a step. `end_tokens` end any answer.
+[[nodiscard]] SequencePtr make_sequence(Request request, OutputSink sink,
+                                        const kv::BlockKeyRoot& key_root,
+                                        const std::vector<TokenId>& end_tokens,
+                                        std::size_t block_tokens);
+
 }  // namespace sluice::engine
