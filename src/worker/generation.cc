@@ -5,15 +5,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/limits.h"
-#include "net/sse.h"
 #include "port/port_error.h"
 #include "worker/translation.h"
 
 namespace sluice::worker {
 namespace {
-
-using std::chrono::steady_clock;
 
 /// How soon a reader that has fallen behind is looked at again.
 constexpr std::chrono::milliseconds kRetry{20};
@@ -23,16 +19,15 @@ constexpr std::chrono::milliseconds kRetry{20};
 Generation::Generation(Host host, std::shared_ptr<net::HttpExchange> exchange,
                        const port::GenerateRequest& request)
     : host_(std::move(host)),
-      exchange_(std::move(exchange)),
       rid_(request.rid),
-      stream_(request.stream),
       is_decode_(request.phase == port::Phase::kDecode),
       deadline_ms_(request.deadline_ms),
-      mailbox_(std::make_shared<Mailbox>(stream_ ? Delivery::kEveryStep : Delivery::kAtEnd)) {
-    last_.rid = rid_;
-    last_.prompt_tokens = request.input_ids.size();
-    last_.completion_tokens = request.resume_output_ids.size();
-}
+      mailbox_(std::make_shared<Mailbox>(request.stream ? Delivery::kEveryStep : Delivery::kAtEnd)),
+      writer_(host_.loop, std::move(exchange),
+              {.rid = request.rid,
+               .prompt_tokens = request.input_ids.size(),
+               .completion_tokens = request.resume_output_ids.size()},
+              {.stream = request.stream, .heartbeat = host_.heartbeat}) {}
 
 Result<void> Generation::start(port::GenerateRequest request) {
     if (looks_elsewhere(request)) {
@@ -112,26 +107,24 @@ void Generation::on_fetched(const KvFetch::Fetched& fetched) {
 
 void Generation::end_with(port::FinishReason reason) {
     const auto self = shared_from_this();
-    port::GenerateFrame frame = last_;
-    frame.finish_reason = std::move(reason);
-    if (exchange_) stream_ ? write(frame) : answer(frame);
+    deadline_.cancel();
+    writer_.end(std::move(reason));
     host_.on_end(rid_);
 }
 
 void Generation::begin() {
-    const auto weak = weak_from_this();
-    exchange_->on_client_gone([weak] {
+    // A heart that beats while the engine is stuck would tell a lie; a fetch has deadlines of its own.
+    const auto goes_on = [this] {
+        const std::uint64_t steps = host_.engine.stats().steps;
+        return std::exchange(steps_, steps) != steps || fetch_ != nullptr;
+    };
+    writer_.begin(goes_on, [weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->on_client_gone();
     });
     if (deadline_ms_ > 0) {
         deadline_ = host_.loop.call_after(std::chrono::milliseconds(deadline_ms_),
                                           [this] { abort("deadline"); });
     }
-    if (!stream_) return;
-    exchange_->begin_stream(200,
-                            {{"Content-Type", "text/event-stream"}, {"Cache-Control", "no-store"}});
-    written_ = steady_clock::now();
-    heartbeat_ = host_.loop.call_after(host_.heartbeat, [this] { beat(); });
 }
 
 void Generation::abort(std::string reason) {
@@ -145,14 +138,14 @@ void Generation::abort(std::string reason) {
 }
 
 void Generation::on_client_gone() {
-    exchange_ = nullptr;
-    heartbeat_.cancel();
+    writer_.let_go();
     deadline_.cancel();
     abort("the client is gone");
 }
 
+// A reader that falls behind gets fewer and larger frames, never a longer queue.
 void Generation::on_output() {
-    if (stream_ && exchange_ && exchange_->backlog_bytes() > limits::kPortFrameBacklogBytes) {
+    if (writer_.is_behind()) {
         retry_ = host_.loop.call_after(kRetry, [this] { on_output(); });
         return;
     }
@@ -162,10 +155,8 @@ void Generation::on_output() {
     note_admission(*output);
     publish(*output);
     const bool ended = output->finish.has_value();
-    if (exchange_) {
-        const port::GenerateFrame frame = frame_of(std::move(*output));
-        stream_ ? write(frame) : answer(frame);
-    }
+    if (ended) deadline_.cancel();
+    if (writer_.is_open()) writer_.write(frame_of(std::move(*output)));
     if (ended) host_.on_end(rid_);
 }
 
@@ -200,48 +191,6 @@ port::GenerateFrame Generation::frame_of(engine::Output output) {
     frame.kv->hold_until_ms = static_cast<std::uint64_t>(host_.kv.options.hold_time.count());
     frame.kv->source.hold = host_.kv.holds.add({.sequence = std::move(held), .rank = host_.rank});
     return frame;
-}
-
-void Generation::write(const port::GenerateFrame& frame) {
-    written_ = steady_clock::now();
-    std::string event = net::sse_event(port::to_json(frame));
-    if (frame.finish_reason || frame.kv) {
-        event += net::sse_event("[DONE]");
-        exchange_->write(std::move(event));
-        exchange_->end_stream();
-        heartbeat_.cancel();
-        deadline_.cancel();
-        return;
-    }
-    last_.prompt_tokens = frame.prompt_tokens;
-    last_.cached_tokens = frame.cached_tokens;
-    last_.cached_tokens_by_source = frame.cached_tokens_by_source;
-    last_.completion_tokens = frame.completion_tokens;
-    last_.computed_tokens = frame.computed_tokens;
-    last_.drafted = frame.drafted;
-    last_.accepted = frame.accepted;
-    exchange_->write(std::move(event));
-}
-
-void Generation::answer(const port::GenerateFrame& frame) {
-    deadline_.cancel();
-    exchange_->respond(net::HttpResponse::json(200, port::to_json(frame)));
-}
-
-// One timer for the life of the stream: each frame only notes its time.
-void Generation::beat() {
-    const auto now = steady_clock::now();
-    const auto due = written_ + host_.heartbeat;
-    if (now < due) {
-        heartbeat_ = host_.loop.call_after(due - now, [this] { beat(); });
-        return;
-    }
-    written_ = now;
-    heartbeat_ = host_.loop.call_after(host_.heartbeat, [this] { beat(); });
-    // A heart that beats while the engine is stuck would tell a lie; a fetch has deadlines of its own.
-    const std::uint64_t steps = host_.engine.stats().steps;
-    if (std::exchange(steps_, steps) == steps && !fetch_) return;
-    if (exchange_->backlog_bytes() == 0) exchange_->write(net::sse_event(port::to_json(last_)));
 }
 
 }  // namespace sluice::worker

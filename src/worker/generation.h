@@ -7,10 +7,8 @@
 // Generation lives its id is taken and its blocks may be; once it has ended, nothing is.
 //
 // It first fetches what others have computed already (kv_fetch.h), and leaves what it computes where
-// others find it (kv_publication.h). A prefill ends with its blocks held for whoever decodes
-// (kv_holds.h).
-//
-// A reader that falls behind gets fewer and larger frames, never a longer queue.
+// others find it (kv_publication.h); its answer's way is frame_writer.h's. A prefill ends with its
+// blocks held for whoever decodes (kv_holds.h).
 //
 // Everything runs on the loop's thread; the engine's only fills the mailbox.
 
@@ -26,6 +24,7 @@
 #include "net/event_loop.h"
 #include "net/http_server.h"
 #include "port/generate.h"
+#include "worker/frame_writer.h"
 #include "worker/kv_fetch.h"
 #include "worker/kv_publication.h"
 #include "worker/kv_transfer.h"
@@ -69,24 +68,18 @@ private:
     void on_output();
     /// Everything that a frame says of `output`; its blocks are held if it hands them over.
     [[nodiscard]] port::GenerateFrame frame_of(engine::Output output);
-    void write(const port::GenerateFrame& frame);
-    void answer(const port::GenerateFrame& frame);
     /// Ends a request that the engine doesn't have.
     void end_with(port::FinishReason reason);
     void on_client_gone();
-    void beat();
     void note_admission(const engine::Output& output);
     void publish(const engine::Output& output);
 
     Host host_;
-    std::shared_ptr<net::HttpExchange> exchange_;  ///< Null once the client is gone.
     const std::string rid_;
-    const bool stream_;
     const bool is_decode_;
     const std::uint64_t deadline_ms_;
     const std::shared_ptr<Mailbox> mailbox_;
-    port::GenerateFrame last_;  ///< Counters of the last frame, which a heartbeat repeats.
-    std::chrono::steady_clock::time_point written_;
+    FrameWriter writer_;
     std::uint64_t steps_ = 0;                            ///< Of the engine, at the last heartbeat.
     std::shared_ptr<KvFetch> fetch_;                     ///< While blocks are fetched.
     std::optional<engine::Request> after_fetch_;         ///< What the engine gets then.
@@ -94,7 +87,6 @@ private:
     std::optional<KvPublication> publication_;
     std::string abort_reason_;
     bool admitted_ = false;
-    net::Timer heartbeat_;
     net::Timer deadline_;
     net::Timer retry_;
 };
