@@ -12,6 +12,7 @@ std::string to_json(const KvPullRequest& request) {
     writer.begin_object();
     if (!request.hold.empty()) writer.field("hold", request.hold);
     writer.digests("keys", request.keys);
+    if (!request.tenant.empty()) writer.field("tenant", request.tenant);
     writer.end_object();
     return out;
 }
@@ -34,6 +35,7 @@ Result<KvPullRequest> parse_kv_pull_request(std::string_view json) {
     KvPullRequest request;
     fields.read_optional_rid("hold", request.hold);
     fields.read_digests("keys", request.keys, limits::kPortBlockKeys);
+    fields.read("tenant", request.tenant, limits::kPortSaltBytes);
     if (error) return std::unexpected(*error);
     return request;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-// Fetching the blocks of a hand-over from the worker that holds them.
+// Fetching blocks from another worker: those of a hand-over, which it holds, and what it has.
 //
 // POST /kv/pull answers with a stream of block values (kv/block_value.h), back to back: those of the
 // wanted keys that the worker has, in this order. What is not in the answer is not there.
@@ -18,6 +18,7 @@ namespace sluice::port {
 struct KvPullRequest {
     std::string hold;  ///< kRidLength lower-case hexadecimal digits, or empty: what is there.
     std::vector<Sha256Digest> keys;  ///< Wanted; a tail's, too.
+    std::string tenant{};  ///< Whose they are: then the worker's memory is looked at, too.
     bool operator==(const KvPullRequest&) const = default;
 };
 

@@ -279,7 +279,8 @@ void KvFetch::ask_peer(const KvHop& hop, std::chrono::nanoseconds time) {
         KvPull::Host{.loop = host_.loop,
                      .client = host_.client,
                      .options = host_.options,
-                     .value_bytes = room_->bytes(kBlockTokens) + kAroundPayload},
+                     .value_bytes = room_->bytes(kBlockTokens) + kAroundPayload,
+                     .tenant = chain_->tenant},
         *hop.peer, std::move(keys), time,
         KvPull::Callbacks{
             .on_value = with_self(

@@ -24,6 +24,7 @@ void handle_kv_pull(Service& service, const std::shared_ptr<net::HttpExchange>& 
     const auto answer = std::make_shared<KvPullAnswer>(
         KvPullAnswer::Host{.loop = service.loop,
                            .engine = *rank.engine,
+                           .dram = service.kv.cache.dram(),
                            .producer = version_digest(service.about),
                            .on_end =
                                [&service](const KvPullAnswer* ended) {

@@ -17,7 +17,8 @@ KvPull::KvPull(const Host& host, const port::KvSource& source, std::vector<kv::B
         {.method = "POST",
          .url = source.url + "/kv/pull",
          .headers = {{"Content-Type", "application/json"}},
-         .body = port::to_json(port::KvPullRequest{.hold = source.hold, .keys = keys_}),
+         .body = port::to_json(
+             port::KvPullRequest{.hold = source.hold, .keys = keys_, .tenant = host_.tenant}),
          .connect_time = host_.options.connect_time,
          .head_time = host_.options.stall_time,
          .stall_time = host_.options.stall_time,

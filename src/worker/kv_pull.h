@@ -23,6 +23,7 @@ public:
         net::HttpClient& client;
         const KvOptions& options;
         std::size_t value_bytes = 0;  ///< A larger value is no block of this engine.
+        std::string tenant{};         ///< Whose blocks they are.
     };
     struct Callbacks {
         /// Number `index` of the keys that were asked for; the payload is valid during the call.

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "kv/block_name.h"
 #include "kv/block_value.h"
 
 namespace sluice::worker {
@@ -21,6 +22,7 @@ void KvPullAnswer::start(const port::KvPullRequest& request,
     exchange_->on_client_gone([weak = weak_from_this()] {
         if (const auto self = weak.lock()) self->end();
     });
+    tenant_ = request.tenant;
     blocks_.resize(request.keys.size());
     for (std::size_t i = 0; i < request.keys.size(); ++i) wanted_.emplace(request.keys[i], i);
     if (held) add_held(*held);
@@ -33,6 +35,7 @@ void KvPullAnswer::start(const port::KvPullRequest& request,
             const auto self = weak.lock();
             if (!self || !self->exchange_) return;
             self->add_found(*found);
+            self->add_from_memory();
             self->begin();
         });
     });
@@ -58,6 +61,20 @@ void KvPullAnswer::add_found(const engine::BlockDesk::Found& found) {
              .hold = found.blocks,
              .index = i,
              .tokens = engine::Engine::kBlockTokens});
+    }
+}
+
+void KvPullAnswer::add_from_memory() {
+    if (host_.dram == nullptr || tenant_.empty()) return;
+    const kv::WallTime now = std::chrono::system_clock::now();
+    for (const kv::BlockKey& key : missing()) {
+        for (const Retention retention : {Retention::kAgent, Retention::kChat}) {
+            const kv::BlockName name{.tenant = tenant_, .retention = retention, .key = key};
+            kv::SharedBytes value = host_.dram->get(kv::to_wire(name), now);
+            if (!value) continue;
+            add({.name = {.key = key}, .hold = nullptr, .value = std::move(value)});
+            break;
+        }
     }
 }
 
@@ -92,6 +109,7 @@ void KvPullAnswer::pump() {
 }
 
 std::string KvPullAnswer::value_of(const Block& block) const {
+    if (block.value) return std::string(block.value.bytes);
     const kv::BlockHeader header{.key = block.name.key,
                                  .parent = block.name.parent,
                                  .component = host_.engine.key_root().component,

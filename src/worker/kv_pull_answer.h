@@ -1,8 +1,8 @@
 #pragma once
 
-// One answer to POST /kv/pull: the values of held blocks, and of blocks that are still in the pool,
-// one after the other, as fast as the reader takes them. It holds what it is about to send, and lives
-// until the last byte is handed over or the reader is gone.
+// One answer to POST /kv/pull: the values of held blocks, and of blocks that are in the pool or in this
+// worker's memory, one after the other, as fast as the reader takes them. It holds what it is about to
+// send, and lives until the last byte is handed over or the reader is gone.
 //
 // Everything on the loop's thread.
 
@@ -15,6 +15,7 @@
 
 #include "base/fault_points.h"
 #include "engine/engine.h"
+#include "kv/dram_tier.h"
 #include "net/event_loop.h"
 #include "net/http_server.h"
 #include "port/kv_pull.h"
@@ -26,7 +27,8 @@ public:
     struct Host {
         net::EventLoop& loop;
         engine::Engine& engine;
-        Sha256Digest producer;  ///< Digest of this worker's version.
+        kv::DramTier* dram = nullptr;  ///< If it keeps any there.
+        Sha256Digest producer;         ///< Digest of this worker's version.
         std::function<void(const KvPullAnswer*)> on_end;
     };
 
@@ -42,10 +44,12 @@ private:
         std::shared_ptr<const engine::BlockHold> hold;
         std::size_t index = 0;  ///< In the hold.
         std::size_t tokens = 0;
+        kv::SharedBytes value{};  ///< Instead of a hold: as it lies in memory.
     };
     void add(Block block);
     void add_held(const engine::HeldSequence& held);
     void add_found(const engine::BlockDesk::Found& found);
+    void add_from_memory();
     [[nodiscard]] std::vector<kv::BlockKey> missing() const;
     void begin();
     void pump();
@@ -55,6 +59,7 @@ private:
 
     Host host_;
     std::shared_ptr<net::HttpExchange> exchange_;
+    std::string tenant_;
     std::map<kv::BlockKey, std::size_t> wanted_;  ///< And its place in `blocks_`.
     std::vector<std::optional<Block>> blocks_;    ///< In the order in which they are sent.
     std::size_t next_ = 0;

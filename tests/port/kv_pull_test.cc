@@ -12,6 +12,9 @@ TEST(KvPullTest, NamesOnTheWireAreThoseOfTheContract) {
               R"(ca978112ca1bbdcafac231b39a23dc4da786eff8147c4e72b9807785afee48bb"]})");
     EXPECT_EQ(parse_kv_pull_request(to_json(pull)), pull);
     EXPECT_EQ(parse_kv_pull_request(R"({"keys":[]})"), KvPullRequest{});  // Held for nobody.
+    const KvPullRequest there{.keys = {}, .tenant = "acme"};
+    EXPECT_EQ(to_json(there), R"({"keys":[],"tenant":"acme"})");
+    EXPECT_EQ(parse_kv_pull_request(to_json(there)), there);
     const KvReleaseRequest release{.hold = kHold};
     EXPECT_EQ(to_json(release), R"({"hold":"0123456789abcdef0123456789abcdef"})");
     EXPECT_EQ(parse_kv_release_request(to_json(release)), release);

@@ -41,6 +41,11 @@ port::GenerateRequest story(std::uint32_t id, std::size_t prompt = 10 * kBlock +
     return asked;
 }
 
+std::vector<kv::BlockKey> keys_of(TestWorker& worker, const port::GenerateRequest& asked) {
+    const auto root = worker.thread().call([&] { return worker.server().engine()->key_root(); });
+    return kv::KeyChain(root, {.shared = asked.kv.salt}).keys(asked.input_ids);
+}
+
 Sources sources(const Stream& stream) { return stream.frames.back().cached_tokens_by_source; }
 
 TEST(TiersTest, WhatLeftThePoolComesBackFromMemory) {
@@ -134,9 +139,7 @@ TEST(TiersTest, AnotherWorkersPoolIsASource) {
     const auto expected = engine_tokens(story(1));
     static_cast<void>(answer(left, story(1)));
     port::GenerateRequest asked = story(2);
-    const auto root = left.thread().call([&] { return left.server().engine()->key_root(); });
-    const kv::KeyChain names(root, {.shared = "acme"});
-    port::KvSource source{.url = left.url(), .keys = names.keys(asked.input_ids)};
+    port::KvSource source{.url = left.url(), .keys = keys_of(left, asked)};
     ASSERT_EQ(source.keys.size(), 10U);
     source.keys.resize(7);
     asked.kv.sources = {source};
@@ -144,6 +147,24 @@ TEST(TiersTest, AnotherWorkersPoolIsASource) {
     EXPECT_EQ(stream.tokens(), expected);
     EXPECT_EQ(sources(stream), (Sources{{"peer", 7 * kBlock}}));
     EXPECT_TRUE(left.wait_until_idle());
+}
+
+TEST(TiersTest, AnotherWorkersMemoryIsASourceForTheSameTenant) {
+    TestWorker left(small_pool());
+    TestWorker right(small_pool());
+    const auto expected = answer(left, story(1)).tokens();
+    push_out(left, 2);
+    port::GenerateRequest asked = story(3);
+    asked.kv.sources = {{.url = left.url(), .hold = {}, .keys = keys_of(left, asked)}};
+    port::GenerateRequest other = asked;
+    other.rid = rid(5);
+    other.kv.tenant = "other";
+    EXPECT_EQ(sources(answer(right, other)), Sources{});
+    push_out(right, 4);
+    asked.kv.tenant = "acme";
+    const Stream stream = answer(right, asked);
+    EXPECT_EQ(stream.tokens(), expected);
+    EXPECT_EQ(sources(stream), (Sources{{"peer", 10 * kBlock}}));
 }
 
 TEST(TiersTest, ASourceThatIsGoneCostsNothingButTime) {
