@@ -64,15 +64,16 @@ void KvPullAnswer::add_found(const engine::BlockDesk::Found& found) {
     }
 }
 
+// Only the names: what a slow reader has yet to be sent would otherwise outlive its eviction, beyond the
+// tier's bound.
 void KvPullAnswer::add_from_memory() {
     if (host_.dram == nullptr || tenant_.empty()) return;
     const kv::WallTime now = std::chrono::system_clock::now();
     for (const kv::BlockKey& key : missing()) {
         for (const Retention retention : {Retention::kAgent, Retention::kChat}) {
-            const kv::BlockName name{.tenant = tenant_, .retention = retention, .key = key};
-            kv::SharedBytes value = host_.dram->get(kv::to_wire(name), now);
-            if (!value) continue;
-            add({.name = {.key = key}, .hold = nullptr, .value = std::move(value)});
+            std::string name = kv::to_wire({.tenant = tenant_, .retention = retention, .key = key});
+            if (!host_.dram->contains(name, now)) continue;
+            add({.name = {.key = key}, .hold = nullptr, .memory_name = std::move(name)});
             break;
         }
     }
@@ -99,6 +100,10 @@ void KvPullAnswer::pump() {
             return;
         }
         std::string value = value_of(*blocks_[next_]);
+        if (value.empty()) {
+            ++next_;
+            continue;
+        }
         if (faults.pull_flip) value[value.size() / 2] ^= 1;
         if (faults.pull_cut && 2 * next_ + 1 >= blocks_.size()) return cut(std::move(value));
         blocks_[next_++].reset();
@@ -109,7 +114,11 @@ void KvPullAnswer::pump() {
 }
 
 std::string KvPullAnswer::value_of(const Block& block) const {
-    if (block.value) return std::string(block.value.bytes);
+    if (!block.memory_name.empty()) {
+        const kv::SharedBytes value =
+            host_.dram->get(block.memory_name, std::chrono::system_clock::now());
+        return std::string(value.bytes);
+    }
     const kv::BlockHeader header{.key = block.name.key,
                                  .parent = block.name.parent,
                                  .component = host_.engine.key_root().component,

@@ -44,7 +44,7 @@ private:
         std::shared_ptr<const engine::BlockHold> hold;
         std::size_t index = 0;  ///< In the hold.
         std::size_t tokens = 0;
-        kv::SharedBytes value{};  ///< Instead of a hold: as it lies in memory.
+        std::string memory_name{};  ///< Instead of a hold: what it is called in memory.
     };
     void add(Block block);
     void add_held(const engine::HeldSequence& held);

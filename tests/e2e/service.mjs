@@ -98,6 +98,13 @@ export async function runProgram(args, timeout = seconds(30)) {
   }
 }
 
+/** A new key of `tenant`, of the service that `config` describes. */
+export async function addKey(tenant, config) {
+  const made = await runProgram(['ctl', 'keys', 'add', '--tenant', tenant, '--config', config]);
+  if (made.code !== 0) throw new Error(made.stderr);
+  return made.stdout.trim();
+}
+
 export function temporaryFolder() {
   return mkdtempSync(path.join(tmpdir(), 'sluice-e2e-'));
 }

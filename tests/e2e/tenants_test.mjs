@@ -8,7 +8,7 @@ import { after, before, describe, test } from 'node:test';
 import OpenAI from 'openai';
 
 import { kCapital } from './answers.mjs';
-import { runProgram, startService, temporaryFolder } from './service.mjs';
+import { addKey, startService, temporaryFolder } from './service.mjs';
 
 const folder = temporaryFolder();
 const keys = {};
@@ -35,9 +35,7 @@ share = "user"
 `,
   );
   for (const tenant of ['a', 'b', 'metered', 'single', 'shared']) {
-    const made = await runProgram(['ctl', 'keys', 'add', '--tenant', tenant, '--config', config]);
-    assert.equal(made.code, 0, made.stderr);
-    keys[tenant] = made.stdout.trim();
+    keys[tenant] = await addKey(tenant, config);
   }
   service = await startService(['--config', config], path.join(folder, 'state'));
 });

@@ -59,12 +59,29 @@ protected:
         teller.kv_events.push(std::move(event));
     }
 
-    Reply turn_of(const std::string& conversation) {
-        return send("POST", "/v1/chat/completions",
-                    json::serialize(json::value{
-                        {"model", "krill"},
-                        {"messages", {{{"role", "user"}, {"content", conversation}}}}}));
+    static std::string chat_of(const std::string& conversation) {
+        return json::serialize(json::value{
+            {"model", "krill"}, {"messages", {{{"role", "user"}, {"content", conversation}}}}});
     }
+    Reply turn_of(const std::string& conversation) {
+        return send("POST", "/v1/chat/completions", chat_of(conversation));
+    }
+
+    /// Requests with one long prefix, sent all together to workers that never answer.
+    struct Unanswered {
+        Unanswered(AffinityTest& test, std::size_t count) : replies(count) {
+            const auto hang = [](const port::GenerateRequest&, net::HttpExchange& exchange) {
+                begin(exchange);
+            };
+            test.worker->set_scripts({hang});
+            test.second->set_scripts({hang});
+            for (std::size_t i = 0; i < count; ++i)
+                calls.push_back(test.begin_send(replies[i], "POST", "/v1/chat/completions",
+                                                chat_of(kLong + std::to_string(i))));
+        }
+        std::vector<Reply> replies;
+        std::vector<std::unique_ptr<net::HttpCall>> calls;
+    };
     [[nodiscard]] FakeWorker& busier() {
         return worker->requests.size() > second->requests.size() ? *worker : *second;
     }
@@ -109,19 +126,7 @@ TEST_F(AffinityTest, WhatOnlyOneWorkerToldOfAttractsAndWhatItDroppedDoesNot) {
 
 TEST_F(AffinityTest, APrefixThatAllAskForSpreads) {
     open();
-    const auto hang = [](const port::GenerateRequest&, net::HttpExchange& exchange) {
-        begin(exchange);
-    };
-    worker->set_scripts({hang});
-    second->set_scripts({hang});
-    std::array<Reply, 40> replies;
-    std::vector<std::unique_ptr<net::HttpCall>> calls;
-    for (std::size_t i = 0; i < replies.size(); ++i) {
-        const std::string body = json::serialize(json::value{
-            {"model", "krill"},
-            {"messages", {{{"role", "user"}, {"content", kLong + std::to_string(i)}}}}});
-        calls.push_back(begin_send(replies[i], "POST", "/v1/chat/completions", body));
-    }
+    const Unanswered unanswered(*this, 40);
     run_until([&] { return worker->requests.size() + second->requests.size() == 40; });
     EXPECT_GE(worker->requests.size(), 14U);
     EXPECT_GE(second->requests.size(), 14U);
@@ -134,19 +139,7 @@ TEST_F(AffinityTest, WhoHasThePrefixIsNamedToTheOneThatGetsTheRequest) {
     FakeWorker& other = &holder == worker.get() ? *second : *worker;
     tell(holder);
     run_until([&] { return gateway->pools().registry().index().blocks() > 0; });
-    const auto hang = [](const port::GenerateRequest&, net::HttpExchange& exchange) {
-        begin(exchange);
-    };
-    worker->set_scripts({hang});
-    second->set_scripts({hang});
-    std::array<Reply, 8> replies;
-    std::vector<std::unique_ptr<net::HttpCall>> calls;
-    for (std::size_t i = 0; i < replies.size(); ++i) {
-        const std::string body = json::serialize(json::value{
-            {"model", "krill"},
-            {"messages", {{{"role", "user"}, {"content", kLong + std::to_string(i)}}}}});
-        calls.push_back(begin_send(replies[i], "POST", "/v1/chat/completions", body));
-    }
+    const Unanswered unanswered(*this, 8);
     run_until([&] { return holder.requests.size() + other.requests.size() == 9; });
     for (const port::GenerateRequest& each : holder.requests) EXPECT_TRUE(each.kv.sources.empty());
     ASSERT_FALSE(other.requests.empty());

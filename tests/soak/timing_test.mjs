@@ -11,7 +11,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, test } from 'node:test';
 
-import { runProgram, startService, temporaryFolder } from '../e2e/service.mjs';
+import { addKey, startService, temporaryFolder } from '../e2e/service.mjs';
 
 const kRounds = Number(process.env.SLUICE_TIMING_ROUNDS ?? 300);
 /** Standard deviations. By chance more than this is seen once in 16,000 runs. */
@@ -36,9 +36,7 @@ dram = "64MiB"
 `,
   );
   for (const tenant of ['owner', 'thief']) {
-    const made = await runProgram(['ctl', 'keys', 'add', '--tenant', tenant, '--config', config]);
-    assert.equal(made.code, 0, made.stderr);
-    keys[tenant] = made.stdout.trim();
+    keys[tenant] = await addKey(tenant, config);
   }
   service = await startService(
     ['--config', config, '--workers', '1', '--threads', '1', '--kv-nodes', '1'],
