@@ -2,7 +2,7 @@
 # Every benchmark, each beside its peer or its limit in the same run. Let nothing else run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-tools/build.sh release sluice gateway_upstream gateway_load routing ssd kv_index writev_server
+tools/build.sh release sluice gateway_upstream gateway_load routing ssd kv_index writev_server value_reader
 python3 bench/engine.py
 python3 bench/server.py
 python3 bench/mixed.py
