@@ -62,6 +62,8 @@ struct WorkerResults {
     bool computes_prompts = true;  ///< Not one that is for decode or encode only.
     std::uint64_t prefill_tokens = 0;
     std::uint64_t decode_tokens = 0;
+    std::uint64_t steps = 0;
+    Duration computing{};  ///< What they took.
     std::uint64_t preemptions = 0;
     std::uint64_t evictions = 0;
     std::uint64_t crashes = 0;

@@ -260,6 +260,7 @@ void SimEngine::end_step() {
     stepping_ = false;
     last_step_ = queue_.now();
     ++totals_.steps;
+    totals_.computing += step_took_;
     if (forecast_) forecast_->learn(work_, step_took_);
     const std::vector<Part> parts = std::exchange(parts_, {});
     const bool poisoned = std::ranges::any_of(parts, [](const Part& part) {

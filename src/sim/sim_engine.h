@@ -70,6 +70,7 @@ struct EngineTotals {
     std::uint64_t decode_tokens = 0;
     std::uint64_t encode_tokens = 0;
     std::uint64_t steps = 0;
+    Duration computing{};  ///< What its steps took.
     std::uint64_t preemptions = 0;
     std::uint64_t crashes = 0;
 };

@@ -88,6 +88,8 @@ json::array workers_json(const Results& results) {
     for (const WorkerResults& worker : results.workers) {
         workers.push_back({{"prefill_tokens", worker.prefill_tokens},
                            {"decode_tokens", worker.decode_tokens},
+                           {"steps", worker.steps},
+                           {"computing_s", seconds(worker.computing)},
                            {"preemptions", worker.preemptions},
                            {"evictions", worker.evictions},
                            {"crashes", worker.crashes}});

@@ -76,6 +76,8 @@ void Simulation::collect() {
                                                         phase == routing::LegPhase::kPrefill,
                                     .prefill_tokens = totals.prefill_tokens,
                                     .decode_tokens = totals.decode_tokens,
+                                    .steps = totals.steps,
+                                    .computing = totals.computing,
                                     .preemptions = totals.preemptions,
                                     .evictions = engine.cache().evictions(),
                                     .crashes = totals.crashes});

@@ -97,6 +97,7 @@ TEST_F(SimEngineTest, AStepTakesWhatItsWorkCosts) {
                                            Time(milliseconds(140))}));
     EXPECT_EQ(watcher.end, Time(milliseconds(140)));
     EXPECT_EQ(engine_->totals().prefill_tokens, 100u);
+    EXPECT_EQ(engine_->totals().computing, milliseconds(140));
     EXPECT_EQ(engine_->totals().decode_tokens, 2u);
     EXPECT_EQ(engine_->cache().held(), 0u);
 }
