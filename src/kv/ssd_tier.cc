@@ -181,16 +181,24 @@ std::optional<SsdTier::Entry> SsdTier::entry(std::string_view name, Time now) co
 }
 
 void SsdTier::get(std::string_view name, Time now, GetCallback callback) {
+    read_at(name, now, true, std::move(callback));
+}
+
+void SsdTier::peek(std::string_view name, Time now, GetCallback callback) {
+    read_at(name, now, false, std::move(callback));
+}
+
+void SsdTier::read_at(std::string_view name, Time now, bool uses, GetCallback callback) {
     const std::lock_guard lock(state_.mutex);
     if (const auto put = state_.queue.find(name); put && put->expires_ms > to_ms(now)) {
-        ++state_.counts.hits;
+        if (uses) ++state_.counts.hits;
         return reader_->run([value = put->value, callback = std::move(callback)]() mutable {
             callback(std::move(value));
         });
     }
     const auto place = state_.queue.find(name) ? std::nullopt : state_.index.find(name);
     if (!place || place->entry().expires_ms <= to_ms(now)) {
-        ++state_.counts.misses;
+        if (uses) ++state_.counts.misses;
         return reader_->run([callback = std::move(callback)]() mutable {
             callback(std::unexpected(Error::not_found("is not in the SSD tier")));
         });
@@ -201,8 +209,10 @@ void SsdTier::get(std::string_view name, Time now, GetCallback callback) {
             callback(std::unexpected(Error(ErrorCode::kExhausted, "too many reads wait")));
         });
     }
-    ++state_.counts.hits;
-    state_.index.set_used(*place);
+    if (uses) {
+        ++state_.counts.hits;
+        state_.index.set_used(*place);
+    }
     read(*place, name, std::move(callback));
 }
 

@@ -58,6 +58,8 @@ public:
     /// Calls back once. Errors: `kNotFound`; `kCorrupt`: it failed its checks and is gone; `kIo`: the
     /// disk's; `kExhausted`: too many reads wait; `kUnavailable`: the tier ends.
     void get(std::string_view name, Time now, GetCallback callback);
+    /// Reads it without using it: no hit is counted, and it goes no later for it.
+    void peek(std::string_view name, Time now, GetCallback callback);
 
     /// False: dropped, because the queue is full or the value can't be stored at all; then there is no
     /// value of that name any more. Replaces one that is there. Values of less than a sector take one.
@@ -104,6 +106,7 @@ private:
     void take(SsdFoundSegment found);
     void drop_expired();
     void start();
+    void read_at(std::string_view name, Time now, bool uses, GetCallback callback);
     void read(const SsdIndex::Place& place, std::string_view name, GetCallback callback);
     void quarantine(std::uint64_t number, std::uint32_t slot, const Error& why);
 

@@ -66,8 +66,8 @@ void NodeStore::check_ssd(Checked& checked) {
         if (stopping_) return;
         const auto read = std::make_shared<std::promise<Result<kv::SharedBytes>>>();
         auto value = read->get_future();
-        ssd_->get(name, wall_now(),
-                  [read](Result<kv::SharedBytes> result) { read->set_value(std::move(result)); });
+        ssd_->peek(name, wall_now(),
+                   [read](Result<kv::SharedBytes> result) { read->set_value(std::move(result)); });
         const Result<kv::SharedBytes> got = value.get();
         if (!got && got.error().code() == ErrorCode::kNotFound) continue;
         const bool whole = got && is_what_it_says(name, got->bytes);
