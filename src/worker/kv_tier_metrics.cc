@@ -5,9 +5,10 @@
 namespace sluice::worker {
 
 KvTierMetrics::KvTierMetrics(metrics::Registry& registry, metrics::Family<metrics::Gauge> bytes,
-                             metrics::Family<metrics::Counter> evictions)
+                             metrics::Family<metrics::Counter> evictions, metrics::Counter corrupt)
     : bytes_(std::move(bytes)),
       evictions_(std::move(evictions)),
+      corrupt_(corrupt),
       limit_(registry.gauge("sluice_kv_limit_bytes", "What a tier may take", {"tier"})),
       up_(registry.gauge("sluice_kv_store_up", "Whether a node or directory answers", {"store"})),
       requests_(registry.counter("sluice_kv_store_blocks_total",
@@ -20,15 +21,17 @@ KvTierMetrics::KvTierMetrics(metrics::Registry& registry, metrics::Family<metric
       round_trip_(registry.gauge("sluice_kv_store_round_trip_seconds",
                                  "Of look-ups, averaged over the last ones", {"store"})) {}
 
-void KvTierMetrics::raise(metrics::Family<metrics::Counter>& family,
-                          std::initializer_list<std::string_view> labels, std::uint64_t total) {
+double KvTierMetrics::raise(metrics::Family<metrics::Counter>& family,
+                            std::initializer_list<std::string_view> labels, std::uint64_t total) {
     std::string series;
     for (const std::string_view label : labels) (series += label) += '\n';
     std::uint64_t& last = last_[series];
     // A store that came back under its name counts from 0.
     if (total < last) last = 0;
-    if (total > last) family.with(labels).add(static_cast<double>(total - last));
+    const auto grown = static_cast<double>(total - last);
+    if (grown > 0) family.with(labels).add(grown);
     last = total;
+    return grown;
 }
 
 void KvTierMetrics::read_memory(const kv::DramTier& tier) {
@@ -36,8 +39,10 @@ void KvTierMetrics::read_memory(const kv::DramTier& tier) {
     bytes_.with({"dram"}).set(static_cast<double>(stats.bytes));
     limit_.with({"dram"}).set(static_cast<double>(stats.limit));
     for (std::size_t i = 0; i < kv::kRemovals; ++i) {
-        const std::string cause = "dram_" + std::string(kv::to_string(static_cast<kv::Removal>(i)));
-        raise(evictions_, {cause}, stats.removed[i]);
+        const auto why = static_cast<kv::Removal>(i);
+        const std::string cause = "dram_" + std::string(kv::to_string(why));
+        const double more = raise(evictions_, {cause}, stats.removed[i]);
+        if (why == kv::Removal::kCorrupt) corrupt_.add(more);
     }
 }
 
@@ -49,7 +54,7 @@ void KvTierMetrics::read_store(const kvnode::StoreStats& stats) {
     raise(requests_, {store, "miss"}, stats.misses);
     raise(requests_, {store, "stored"}, stats.stored);
     raise(requests_, {store, "pulled"}, stats.pulled);
-    raise(requests_, {store, "corrupt"}, stats.corrupt);
+    corrupt_.add(raise(requests_, {store, "corrupt"}, stats.corrupt));
     raise(requests_, {store, "differs"}, stats.differs);
     raise(requests_, {store, "timeout"}, stats.timeouts);
     raise(requests_, {store, "error"}, stats.errors);

@@ -87,7 +87,7 @@ WorkerMetrics::WorkerMetrics()
               .counter("sluice_numerics_violations_total",
                        "Blocks with other bits than those under the same name in a tier")
               .with({})),
-      tiers_(registry_, kv_tier_bytes_, kv_evicted_) {}
+      tiers_(registry_, kv_tier_bytes_, kv_evicted_, kv_corrupt_) {}
 
 void WorkerMetrics::on_step(const engine::StepReport& step) {
     prefill_tokens_.add(static_cast<double>(step.prefill_tokens));

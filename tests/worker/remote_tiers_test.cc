@@ -198,6 +198,9 @@ TEST_P(RemoteTiersTest, ADamagedBlockIsAMissAndIsReplaced) {
         const Stream again = answer(worker, story(2));
         expect_same(again, whole);
         EXPECT_EQ(sources(again), found(kBlocks - 1));
+        TestClient client;
+        EXPECT_THAT(client.fetch({.url = worker.url("/metrics")}).body,
+                    ::testing::HasSubstr("sluice_kv_corrupt_total 1\n"));
     }
     TestWorker worker(setup());
     EXPECT_EQ(sources(answer(worker, story(3))), found(kBlocks));
