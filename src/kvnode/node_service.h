@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -11,9 +12,13 @@
 #include "base/fault_points.h"
 #include "base/hash.h"
 #include "kvnode/node_store.h"
+#include "kvnode/read_budget.h"
 #include "net/event_loop.h"
 
 namespace sluice::kvnode {
+
+/// Of values from the SSD that are on their way to clients, all together: two of the largest.
+inline constexpr std::uint64_t kSsdAnswerBytes = 1024ULL * 1024 * 1024;
 
 /// Who sends commands.
 struct RespClient {
@@ -23,6 +28,8 @@ struct RespClient {
     std::string library;
     std::string library_version;
     std::chrono::steady_clock::time_point since;
+    /// What the SSD was asked for in its name and has not brought yet.
+    ReadBudget fetching{std::numeric_limits<std::uint64_t>::max()};
     bool authenticated = false;
     bool quitting = false;  ///< The connection ends after this answer.
     /// A fault is planted in the answer that is being written.
@@ -44,6 +51,7 @@ struct NodeService {
     std::uint64_t bytes_read = 0;     ///< Of values that were asked for,
     std::uint64_t bytes_written = 0;  ///< and put.
     std::uint64_t input_bytes = 0;    ///< Held by requests that are not complete.
+    ReadBudget ssd_answers{kSsdAnswerBytes};
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 

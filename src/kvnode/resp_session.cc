@@ -10,7 +10,7 @@
 namespace sluice::kvnode {
 namespace {
 
-/// No further request is looked at while so much waits for the client to read it.
+/// No further request is looked at while so much waits for the client to read it, or for the SSD.
 constexpr std::size_t kPauseBytes = 8 * 1024 * 1024;
 /// Of requests that are not complete, of all clients together.
 constexpr std::uint64_t kInputTotalBytes = 4ULL * 1024 * 1024 * 1024;
@@ -146,7 +146,8 @@ void RespSession::refuse(std::string_view why) {
 
 bool RespSession::must_pause() const {
     return waits_ > 0 || answers_.size() >= limits::kKvNodePipeline ||
-           stream_.backlog_bytes() + direct_.bytes() + ready_bytes_ > kPauseBytes;
+           stream_.backlog_bytes() + direct_.bytes() + ready_bytes_ + client_.fetching.used() >
+               kPauseBytes;
 }
 
 void RespSession::pause(std::string_view rest) {

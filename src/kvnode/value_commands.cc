@@ -14,6 +14,31 @@ namespace {
 using Stored = NodeStore::Stored;
 using std::chrono::milliseconds;
 
+/// A value that the SSD is asked for: counted for its client until it is there, and for all of them
+/// until the kernel has it.
+struct Fetch {
+    ReadBudget::SharePtr of_client;
+    ReadBudget::SharePtr of_all;
+
+    [[nodiscard]] kv::SharedBytes arrived(const kv::SharedBytes& value) {
+        of_client.reset();
+        return with_share(value, std::move(of_all));
+    }
+};
+
+/// Nothing if too much of what the SSD had waits for its readers.
+std::optional<Fetch> plan_fetch(RespCall& call, std::string_view name, kv::WallTime now) {
+    const std::uint64_t bytes = call.service.store.value_bytes(name, now).value_or(0);
+    Fetch fetch{.of_client = nullptr, .of_all = call.service.ssd_answers.take(bytes)};
+    if (!fetch.of_all) return std::nullopt;
+    fetch.of_client = call.client.fetching.take(bytes);
+    return fetch;
+}
+
+void too_much_from_ssd(kv::RespWriter& out) {
+    out.error("OOM what came from the SSD waits for clients to read it; ask for less, or later");
+}
+
 /// Reads `name`; `use` gets the value, or an empty one, at once or later, and where to answer.
 template <class Use>
 void with_value(RespCall& call, std::string_view name, RespCall::Others others, Use use) {
@@ -24,11 +49,14 @@ void with_value(RespCall& call, std::string_view name, RespCall::Others others, 
         ++(value ? service.hits : service.misses);
         return use(std::move(value), call.out);
     }
+    auto fetch = plan_fetch(call, name, now);
+    if (!fetch) return too_much_from_ssd(call.out);
     const RespTicket ticket = call.later(others);
     service.store.fetch(name, now,
-                        [&service, ticket, use = std::move(use)](const kv::SharedBytes& got) {
+                        [&service, ticket, use = std::move(use),
+                         fetch = *std::move(fetch)](const kv::SharedBytes& got) mutable {
                             ++(got ? service.hits : service.misses);
-                            use(got, ticket.out());
+                            use(fetch.arrived(got), ticket.out());
                             ticket.done();
                         });
 }
@@ -111,6 +139,12 @@ void get_many(RespCall& call) {
     NodeService& service = call.service;
     const kv::WallTime now = wall_now();
     const std::size_t count = call.words.size() - 1;
+    std::vector<std::optional<Fetch>> fetches(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        if (!service.store.only_on_ssd(call.word(i + 1), now)) continue;
+        fetches[i] = plan_fetch(call, call.word(i + 1), now);
+        if (!fetches[i]) return too_much_from_ssd(call.out);
+    }
     const auto gathering =
         std::make_shared<Gathering>(Gathering{.ticket = call.later(RespCall::Others::kGoOn),
                                               .service = &service,
@@ -121,14 +155,15 @@ void get_many(RespCall& call) {
         gathering->readers.push_back(reader_of(call, call.word(i + 1)));
     for (std::size_t i = 0; i < count; ++i) {
         const std::string_view name = gathering->readers[i].name;
-        kv::SharedBytes value = service.store.in_memory(name, now);
-        if (value || !service.store.only_on_ssd(name, now)) {
-            gathering->take(i, std::move(value));
-        } else {
-            service.store.fetch(name, now, [gathering, i](kv::SharedBytes got) {
-                gathering->take(i, std::move(got));
-            });
+        if (!fetches[i]) {
+            gathering->take(i, service.store.in_memory(name, now));
+            continue;
         }
+        service.store.fetch(
+            name, now,
+            [gathering, i, fetch = *std::move(fetches[i])](const kv::SharedBytes& got) mutable {
+                gathering->take(i, fetch.arrived(got));
+            });
     }
 }
 

@@ -62,6 +62,44 @@ TEST(NodeBoundsTest, WhoDoesNotReadIsCutAndMakesItHoldLittle) {
     EXPECT_EQ(client.ask({"PING"}), "+PONG\r\n");
 }
 
+// Values that are on the SSD alone would come to memory for every client that asks and doesn't read.
+TEST(NodeBoundsTest, WhatComesFromTheSsdForThoseWhoDoNotReadIsBounded) {
+    const kv::testing::Folder folder;
+    TestNode node({.dram = kMiB, .ssd_dir = folder.path()});
+    TestClient client(node);
+    constexpr std::size_t kValues = 24;
+    std::vector<std::string> ask_all{"MGET"};
+    for (std::size_t i = 0; i < kValues; ++i) {
+        ask_all.push_back("n" + std::to_string(i));
+        ASSERT_EQ(client.ask({"SET", ask_all.back(), std::string(kMiB / 2, 'v')}), kOk);
+    }
+    node.sync();
+    constexpr std::uint64_t kMost = 8 * kMiB;
+    node.call([](NodeService& service) { service.ssd_answers = ReadBudget(kMost); });
+    const auto used = [&] {
+        return node.call([](NodeService& service) { return service.ssd_answers.used(); });
+    };
+    EXPECT_THAT(client.ask(ask_all), HasSubstr("-OOM what came from the SSD"));
+    EXPECT_EQ(used(), 0U);
+
+    // Fourteen values fit once, and stay where they are until the client reads.
+    const std::vector<std::string> ask_some(ask_all.begin(), ask_all.begin() + 15);
+    net::testing::RawSocket slow(node.port(), 4'096);
+    ASSERT_TRUE(slow.send(encode(ask_some)));
+    const auto asked = [&] {
+        return node.call([](NodeService& service) { return service.bytes_read; });
+    };
+    ASSERT_TRUE(wait_until([&] { return asked() >= 14 * kMiB / 2; }));
+    EXPECT_THAT(client.ask(ask_some), HasSubstr("-OOM what came from the SSD"));
+    EXPECT_LE(used(), kMost);
+    EXPECT_EQ(client.ask({"STRLEN", "n0"}), ":524288\r\n");
+    EXPECT_EQ(slow.read_until("\r\n"), "*14\r\n");
+    slow.close();
+    EXPECT_TRUE(wait_until([&] { return used() == 0; })) << "it is not given back";
+    EXPECT_EQ(client.ask({"GET", "n3"}), bulk(std::string(kMiB / 2, 'v')));
+    EXPECT_EQ(client.ask(ask_some).substr(0, 5), "*14\r\n");
+}
+
 TEST(NodeBoundsTest, OneClientTooManyIsToldSoAndTheNextOneComesIn) {
     TestNode node({.limits = {.connections = 2}});
     TestClient first(node);
@@ -121,6 +159,8 @@ TEST(NodeBoundsTest, VerifyFindsWhatTheDiskSpoiledAndItIsNeverServed) {
     EXPECT_THAT(node.http("GET", "/metrics"), HasSubstr("sluice_kv_corrupt_total 1\n"));
     EXPECT_THAT(node.http("POST", "/kv/verify", "{}"),
                 AllOf(HasSubstr(R"("done":3,)"), HasSubstr(R"("failed":0)")));
+    EXPECT_EQ(node.call([](NodeService& service) { return service.store.ssd()->stats().hits; }), 0U)
+        << "a check is no use of a value";
     EXPECT_EQ(client.ask({"GET", name_of(*chain, 3)}),
               bulk(value_of(*chain, 3, "payload number 3")));
 }
