@@ -1,21 +1,24 @@
 #!/usr/bin/env python3
 """`sluice kvnode` beside redis-server and the limit: GET and SET of large values, in one run.
 
-usage: bench/kvnode.py [--check] [--rounds 5] [--mebibytes 2000] [--sizes 64,256,1024] [--sluice build/sluice]
+usage: bench/kvnode.py [--check] [--rounds 5] [--mebibytes 2000] [--commands set,get] [--sizes 64,256,1024]
+                       [--reader value_reader|redis-benchmark] [--sluice build/sluice]
 
 All are asked over loopback, 8 connections, in turn and round by round; a ratio is of one round, and the
-median of the rounds counts; behind it stand the least and the most. SET is redis-benchmark's. GET is asked
-by build/bench/value_reader, which has the kernel drop what comes: redis-benchmark reads with more of a
-processor than any of these servers needs to send, so that by the second all of them are as fast as it is. Bytes a CPU second
-are of the server's own process clock. The limit is build/bench/writev_server, which answers GET with one
-text by writev and can do nothing else. None writes to a disk. Skipped where redis-server or
-redis-benchmark is absent. --check: exit status 1 if GET of 1 MiB is below 1.0 of redis-server's or 0.9 of
-the limit's bytes a second or bytes a CPU second. Let nothing else run.
+median of the rounds counts; behind it stand the least and the most. Bytes a CPU second are of the server's
+own process clock. SET is redis-benchmark's. GET is asked by build/bench/value_reader, which has the kernel
+drop what comes: a client that reads it computes longer than the server does, and is then what bytes a second
+measure. What the client needs of the node's CPU time is printed beside its speed; --reader redis-benchmark
+shows the other one. The limit is build/bench/writev_server, which answers GET with one text by writev and can
+do nothing else. None writes to a disk. Skipped where redis-server or redis-benchmark is absent. --check: exit
+status 1 if GET of 1 MiB is below 1.0 of redis-server's or 0.9 of the limit's bytes a second or bytes a CPU
+second. Let nothing else run.
 """
 import argparse
 import json
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
@@ -72,33 +75,40 @@ def cpu_seconds(pid):
     return sum(int((each / "schedstat").read_text().split()[0]) for each in threads) / 1e9
 
 
-def ask(port, command, size, count):
-    if command == "get":
+def client_seconds():
+    """Of all clients so far: servers are children, too, but nobody has waited for them."""
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def ask(port, command, size, count, reader="redis-benchmark"):
+    if command == "get" and reader == "value_reader":
         subprocess.run([READER, str(port), KEY, str(size), str(count), CONNECTIONS], check=True)
         return
     subprocess.run(["redis-benchmark", "-p", str(port), "-t", command, "-d", str(size), "-n", str(count),
                     "-c", CONNECTIONS, "-q"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def measure(process, port, command, size, volume):
-    """Bytes a second, and bytes a CPU second of the server."""
-    count = max(64, volume // size)
-    before, began = cpu_seconds(process.pid), time.perf_counter()
-    ask(port, command, size, count)
-    took, cpu = time.perf_counter() - began, cpu_seconds(process.pid) - before
-    return count * size / took, count * size / max(cpu, 0.001)
+def measure(process, port, command, size, options):
+    """Bytes a second, bytes a CPU second of the server, and the client's CPU time by the server's."""
+    count = max(64, (options.mebibytes << 20) // size)
+    before, clients, began = cpu_seconds(process.pid), client_seconds(), time.perf_counter()
+    ask(port, command, size, count, options.reader)
+    took, cpu = time.perf_counter() - began, max(cpu_seconds(process.pid) - before, 0.001)
+    return count * size / took, count * size / cpu, (client_seconds() - clients) / cpu
 
 
 def compare(servers, command, size, options):
     """Prints what the first makes and its ratios to the others; whether a goal was missed."""
-    ratios, rates = {name: [] for name in servers if name != "kvnode"}, []
+    ratios, ours = {name: [] for name in servers if name != "kvnode"}, []
     for _ in range(options.rounds):
-        round_of = {name: measure(*server, command, size, options.mebibytes << 20)
-                    for name, server in servers.items()}
-        rates.append(round_of["kvnode"][0])
+        round_of = {name: measure(*server, command, size, options) for name, server in servers.items()}
+        ours.append(round_of["kvnode"])
         for name, each in ratios.items():
-            each.append([ours / other for ours, other in zip(round_of["kvnode"], round_of[name])])
-    print(f"{command.upper()} {size >> 10:5} KiB  {statistics.median(rates) / 1e9:5.2f} GB/s", flush=True)
+            each.append([round_of["kvnode"][unit] / round_of[name][unit] for unit in range(2)])
+    rate, _, client = (statistics.median(values) for values in zip(*ours))
+    print(f"{command.upper()} {size >> 10:5} KiB  {rate / 1e9:5.2f} GB/s, the client {client:.2f} of the node's CPU time",
+          flush=True)
     missed = False
     for name, each in ratios.items():
         texts = []
@@ -117,6 +127,8 @@ def main():
     parser.add_argument("--mebibytes", type=int, default=2000, help="moved by each measurement")
     parser.add_argument("--commands", default="set,get")
     parser.add_argument("--sizes", default="64,256,1024", help="KiB of a value")
+    parser.add_argument("--reader", choices=["value_reader", "redis-benchmark"], default="value_reader",
+                        help="who asks for GETs")
     parser.add_argument("--sluice", default=str(ROOT / "build/sluice"))
     options = parser.parse_args()
     if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
