@@ -11,14 +11,12 @@
 
 #include "base/fault_points.h"
 #include "base/hash.h"
+#include "base/limits.h"
 #include "kvnode/node_store.h"
 #include "kvnode/read_budget.h"
 #include "net/event_loop.h"
 
 namespace sluice::kvnode {
-
-/// Of values from the SSD that are on their way to clients, all together: two of the largest.
-inline constexpr std::uint64_t kSsdAnswerBytes = 1024ULL * 1024 * 1024;
 
 /// Who sends commands.
 struct RespClient {
@@ -51,7 +49,9 @@ struct NodeService {
     std::uint64_t bytes_read = 0;     ///< Of values that were asked for,
     std::uint64_t bytes_written = 0;  ///< and put.
     std::uint64_t input_bytes = 0;    ///< Held by requests that are not complete.
-    ReadBudget ssd_answers{kSsdAnswerBytes};
+    /// Values from the SSD that are on their way to clients: all together as much as one client may
+    /// leave unread.
+    ReadBudget ssd_answers{limits::kKvNodeOutputBytes};
     std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
 };
 

@@ -128,10 +128,19 @@ struct Gathering {
         ++(value ? service->hits : service->misses);
         values[index] = std::move(value);
         if (--missing > 0) return;
+        write();
+        ticket.done();
+    }
+
+    // Small values are copied, so one name said often enough would be any number of bytes.
+    void write() {
+        std::size_t bytes = 0;
+        for (const kv::SharedBytes& value : values) bytes += value.bytes.size();
+        if (bytes > limits::kKvNodeOutputBytes)
+            return ticket.out().error("OOM these values together are more than an answer may have");
         ticket.out().array(values.size());
         for (std::size_t i = 0; i < values.size(); ++i)
             readers[i].write(std::move(values[i]), ticket.out());
-        ticket.done();
     }
 };
 

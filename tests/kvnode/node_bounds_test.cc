@@ -100,6 +100,16 @@ TEST(NodeBoundsTest, WhatComesFromTheSsdForThoseWhoDoNotReadIsBounded) {
     EXPECT_EQ(client.ask(ask_some).substr(0, 5), "*14\r\n");
 }
 
+TEST(NodeBoundsTest, OneAnswerHasNoMoreThanAClientMayLeaveUnread) {
+    TestNode node;
+    TestClient client(node);
+    ASSERT_EQ(client.ask({"SET", "big", std::string(kMiB, 'v')}), kOk);
+    std::vector<std::string> words{"MGET"};
+    words.resize(1 + limits::kKvNodeOutputBytes / kMiB + 1, "big");
+    EXPECT_THAT(client.ask(words), HasSubstr("-OOM these values together"));
+    EXPECT_EQ(node.call([](NodeService& service) { return service.clients_cut; }), 0U);
+}
+
 TEST(NodeBoundsTest, OneClientTooManyIsToldSoAndTheNextOneComesIn) {
     TestNode node({.limits = {.connections = 2}});
     TestClient first(node);

@@ -32,7 +32,7 @@ Results results() {
     results.add(result(Outcome::kOk, 1'000, milliseconds(500)));
     results.add(result(Outcome::kOk, 100'000, seconds(5)));
     results.add(result(Outcome::kRejected, 2'000, {}));
-    results.workers = {{.prefill_tokens = 300},
+    results.workers = {{.prefill_tokens = 300, .steps = 4, .computing = milliseconds(1'500)},
                        {.prefill_tokens = 100},
                        {.computes_prompts = false, .decode_tokens = 7}};
     return results;
@@ -55,6 +55,9 @@ TEST(SimReportTest, JsonHasWhatChecksRead) {
     EXPECT_DOUBLE_EQ(object.at("ttft_ms").at("p50").as_double(), 500.0);
     EXPECT_TRUE(object.at("tbt_ms").as_object().contains("p99"));
     EXPECT_DOUBLE_EQ(object.at("goodput_rps").as_double(), 1.0 / 20.0);
+    const auto& worker = object.at("by_worker").as_array()[0];
+    EXPECT_EQ(worker.at("steps").to_number<int>(), 4);
+    EXPECT_DOUBLE_EQ(worker.at("computing_s").as_double(), 1.5);
     const auto& tiers = object.at("by_tier").as_array();
     ASSERT_EQ(tiers.size(), 4u);
     EXPECT_EQ(tiers[0].at("tier").as_string(), "<=16k");
