@@ -97,6 +97,21 @@ install_llama_server() {
     fi
 }
 
+# Debian's package would start a daemon, so only its program is taken. Without it its test is skipped.
+install_etcd() {
+    local folder=tests/e2e/.etcd
+    if command -v etcd >/dev/null || [[ -x $folder/usr/bin/etcd ]]; then return; fi
+    say "etcd (Debian's etcd-server) in $folder"
+    rm -rf "$folder"
+    mkdir -p "$folder"
+    if (cd "$folder" && apt-get -qq -o Acquire::Retries=3 download etcd-server && dpkg -x ./*.deb .) 2>/dev/null; then
+        rm -f "$folder"/*.deb
+    else
+        rm -rf "$folder"
+        say "etcd can't be had; the test that needs it is skipped"
+    fi
+}
+
 case $purpose in build | test | check) ;; *) die "usage: tools/bootstrap.sh [build|test|check]" ;; esac
 command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
     die "this is not Debian; install the equivalents of deploy/debian-packages.txt, then use cmake"
@@ -106,4 +121,5 @@ if ((${#missing[@]})); then install_packages "${missing[@]}"; fi
 if [[ $purpose != build ]]; then
     for folder in $(npm_folders); do install_npm_modules "$folder"; done
     install_llama_server
+    install_etcd
 fi

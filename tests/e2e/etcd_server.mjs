@@ -1,5 +1,5 @@
-// etcd as Debian has it (package etcd-server), for one test. run.sh skips tests that import this file where
-// it is not installed.
+// etcd as Debian has it (package etcd-server), for one test. tools/bootstrap.sh installs it; run.sh skips tests
+// that import this file where that could not be done.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';

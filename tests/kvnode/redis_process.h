@@ -16,12 +16,17 @@
 
 namespace sluice::kvnode::testing {
 
+/// Its path; empty if there is none. Debian's package redis-tools, which needs no daemon, has the
+/// server, too: it is the program redis-check-rdb, which is what it is called.
 inline std::string redis_server_program() {
-    for (const char* folder : {"/usr/bin/", "/usr/local/bin/"}) {
-        const std::string path = std::string(folder) + "redis-server";
+    for (const char* path : {"/usr/bin/redis-server", "/usr/local/bin/redis-server"})
         if (std::filesystem::exists(path)) return path;
-    }
-    return {};
+    constexpr const char* kByOtherName = "/usr/bin/redis-check-rdb";
+    if (!std::filesystem::exists(kByOtherName)) return {};
+    static const kv::testing::Folder folder;
+    const std::filesystem::path path = folder.path() / "redis-server";
+    if (!std::filesystem::exists(path)) std::filesystem::create_symlink(kByOtherName, path);
+    return path.string();
 }
 
 /// A port that was free a moment ago.
