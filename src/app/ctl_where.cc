@@ -48,13 +48,34 @@ std::string cache_text(const json::object& cache) {
     return sources.empty() ? all : fmt::format("{} ({})", all, sources);
 }
 
+double ms(const json::object& object, std::string_view key) {
+    return object.at({key.data(), key.size()}).to_number<double>() / 1000.0;
+}
+
+/// "node: load 128 tokens, 2.1 ms (predicted 3.0; computing them 40.0, after a queue of 0.0)"
+std::string decision_text(const json::object& decision) {
+    std::string text;
+    for (const json::value& value : decision.at("loads").as_array()) {
+        const json::object& load = value.as_object();
+        text += fmt::format("  {}: {} {} tokens, {:.1f} ms (predicted {:.1f}; ",
+                            shown(load, "source"), shown(load, "choice"), shown(load, "tokens"),
+                            ms(load, "took_us"), ms(load, "predicted_us"));
+        text += fmt::format("computing them {:.1f}, after a queue of {:.1f})\n",
+                            ms(load, "compute_us"), ms(load, "queue_us"));
+    }
+    return text + fmt::format("  then, to the first token: {:.1f} ms (predicted {:.1f})\n",
+                              ms(decision, "compute_took_us"),
+                              ms(decision, "compute_predicted_us"));
+}
+
 std::string where_text(const json::object& where) {
     if (!where.contains("rid")) return versions_text(where.at("versions").as_object(), "");
     std::string text =
         fmt::format("request {} ({}): {}, {}\n", shown(where, "request_id"), shown(where, "rid"),
                     shown(where, "state"), shown(where, "outcome"));
-    text += fmt::format("cache: {}, resumes: {}\n", cache_text(where.at("cache").as_object()),
-                        shown(where, "resumes"));
+    const json::object& cache = where.at("cache").as_object();
+    text += fmt::format("cache: {}, resumes: {}\n", cache_text(cache), shown(where, "resumes"));
+    if (cache.contains("decision")) text += decision_text(cache.at("decision").as_object());
     for (const json::value& value : where.at("legs").as_array()) {
         const json::object& leg = value.as_object();
         text += fmt::format("leg {} on {} of pool {}\n", shown(leg, "phase"), shown(leg, "worker"),

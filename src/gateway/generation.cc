@@ -534,6 +534,7 @@ RequestReport Generation::report() const {
     report.prompt_counted = ran.prompt_counted;
     report.cached_tokens = ran.cached_tokens;
     report.cached_by_source = std::move(ran.cached_by_source);
+    report.kv_decision = std::move(ran.kv_decision);
     report.completion_tokens = ran.completion_tokens;
     report.reasoning_tokens = ran.reasoning_tokens;
     report.recomputed_tokens = ran.recomputed_tokens;

@@ -19,6 +19,7 @@
 #include "gateway/pool.h"
 #include "gateway/request_report.h"
 #include "kv/block_key.h"
+#include "port/kv_decision.h"
 #include "protocol/errors.h"
 
 namespace sluice::gateway {
@@ -48,6 +49,7 @@ struct RunnerReport {
     bool prompt_counted = false;
     std::uint64_t cached_tokens = 0;
     std::map<std::string, std::uint64_t> cached_by_source;
+    std::optional<port::KvDecision> kv_decision;
     std::uint64_t completion_tokens = 0;
     std::uint64_t reasoning_tokens = 0;
     std::uint64_t recomputed_tokens = 0;

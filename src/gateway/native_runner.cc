@@ -243,8 +243,10 @@ bool NativeRunner::take(const port::GenerateFrame& frame) {
 }
 
 void NativeRunner::count(const port::GenerateFrame& frame, std::size_t before) {
-    if (before == 0 && !frame.output_ids.empty())
+    if (before == 0 && !frame.output_ids.empty()) {
         report_.cached_by_source = frame.cached_tokens_by_source;
+        report_.kv_decision = frame.kv_decision;
+    }
     // What an earlier leg knew and this one does not find in a cache, it computes again.
     if (leg_tokens_ == 0 && known_tokens_ > frame.cached_tokens)
         report_.recomputed_tokens += known_tokens_ - frame.cached_tokens;

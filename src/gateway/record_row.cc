@@ -42,6 +42,7 @@ record::RequestRow row_of(const RequestReport& report, FingerprintOf fingerprint
                            .prompt_tokens = report.prompt_tokens,
                            .cached_tokens = report.cached_tokens,
                            .cached_by_source = report.cached_by_source,
+                           .kv_decision = report.kv_decision,
                            .completion_tokens = report.completion_tokens,
                            .gaps = report.tbt,
                            .duration = us(report.duration),

@@ -16,6 +16,7 @@
 #include "base/sampling_params.h"
 #include "dispatch/request.h"
 #include "gateway/inbound_request.h"
+#include "port/kv_decision.h"
 #include "port/server_info.h"
 
 namespace sluice::gateway {
@@ -74,6 +75,7 @@ struct RequestReport {
     bool prompt_counted = false;
     std::uint64_t cached_tokens = 0;
     std::map<std::string, std::uint64_t> cached_by_source;
+    std::optional<port::KvDecision> kv_decision;
     std::uint64_t completion_tokens = 0;
     std::uint64_t reasoning_tokens = 0;
     std::uint64_t recomputed_tokens = 0;

@@ -2,6 +2,7 @@
 
 #include "gateway/record_row.h"
 #include "port/json_writer.h"
+#include "port/kv_decision_json.h"
 
 namespace sluice::gateway {
 namespace {
@@ -45,6 +46,10 @@ void write_cache(JsonWriter& writer, const record::RequestRow& row) {
     writer.begin_object();
     for (const auto& [source, tokens] : row.cached_by_source) writer.field(source, tokens);
     writer.end_object();
+    if (row.kv_decision) {
+        writer.key("decision");
+        port::write(writer, *row.kv_decision);
+    }
     writer.end_object();
 }
 

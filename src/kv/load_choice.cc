@@ -7,6 +7,10 @@ namespace {
 
 /// Timers and thread switches on the way of any load.
 constexpr std::chrono::milliseconds kLeast{20};
+/// The same for a look-up, which is one small question.
+constexpr std::chrono::milliseconds kLeastLookUp{5};
+/// Of computing, what a look-up may take.
+constexpr int kLookUpShare = 4;
 
 }  // namespace
 
@@ -30,6 +34,13 @@ LoadChoice choose(const LoadPrediction& prediction, std::optional<ForcedChoice> 
 std::chrono::nanoseconds patience(const LoadPrediction& prediction, std::chrono::nanoseconds most) {
     return std::clamp<std::chrono::nanoseconds>(prediction.queue + prediction.compute, kLeast,
                                                 std::max<std::chrono::nanoseconds>(most, kLeast));
+}
+
+std::chrono::nanoseconds look_up_patience(const LoadPrediction& prediction,
+                                          std::chrono::nanoseconds most) {
+    return std::clamp<std::chrono::nanoseconds>(
+        prediction.queue + prediction.compute / kLookUpShare, kLeastLookUp,
+        std::max<std::chrono::nanoseconds>(most, kLeastLookUp));
 }
 
 }  // namespace sluice::kv

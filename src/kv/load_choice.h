@@ -33,4 +33,9 @@ struct LoadPrediction {
 [[nodiscard]] std::chrono::nanoseconds patience(const LoadPrediction& prediction,
                                                 std::chrono::nanoseconds most);
 
+/// Longest that a prompt waits to hear what tiers have of it, if `prediction` is of all that it lacks: a
+/// look-up finds nothing often enough, so it may cost a part only of what it could save.
+[[nodiscard]] std::chrono::nanoseconds look_up_patience(const LoadPrediction& prediction,
+                                                        std::chrono::nanoseconds most);
+
 }  // namespace sluice::kv

@@ -26,18 +26,25 @@ public:
         return Duration(static_cast<Duration::rep>(round_trip_));
     }
 
-    void asked(Duration took);
-    /// A load of `bytes`, all of them there.
+    void asked(Duration took, Time now);
+    /// A load that brought `bytes`. None: it was in vain, and shows how long asking takes.
     void loaded(std::size_t bytes, Duration took, Time now);
 
     /// Nothing was loaded for so long that what is known may be out of date.
-    [[nodiscard]] bool stale(Time now) const { return !loaded_ || now - *loaded_ > kStale; }
+    [[nodiscard]] bool stale(Time now) const { return is_old(loaded_, now); }
+    /// Nobody asked for so long that the time of asking may be.
+    [[nodiscard]] bool round_trip_is_stale(Time now) const { return is_old(asked_, now); }
 
 private:
     static constexpr std::chrono::seconds kStale{30};
 
+    [[nodiscard]] static bool is_old(const std::optional<Time>& measured, Time now) {
+        return !measured || now - *measured > kStale;
+    }
+
     double round_trip_;  ///< Nanoseconds.
     double byte_time_;   ///< Nanoseconds.
+    std::optional<Time> asked_;
     std::optional<Time> loaded_;
 };
 

@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/retention.h"
 #include "base/sampling_params.h"
+#include "port/kv_decision.h"
 
 namespace sluice::port {
 
@@ -120,7 +121,8 @@ struct GenerateFrame {
     std::uint64_t drafted = 0;
     std::uint64_t accepted = 0;
     std::optional<FinishReason> finish_reason;
-    std::optional<KvHandover> kv;  ///< Ends the leg in place of a finish reason.
+    std::optional<KvHandover> kv;           ///< Ends the leg in place of a finish reason.
+    std::optional<KvDecision> kv_decision;  ///< On the first frame with tokens, if there was one.
 
     bool operator==(const GenerateFrame&) const = default;
 };

@@ -8,6 +8,7 @@
 #include "port/generate.h"
 #include "port/json_reader.h"
 #include "port/json_writer.h"
+#include "port/kv_decision_json.h"
 #include "port/kv_source.h"
 
 namespace sluice::port {
@@ -87,6 +88,10 @@ void write_meta(JsonWriter& writer, const GenerateFrame& frame) {
     if (frame.kv) {
         writer.key("kv");
         write(writer, *frame.kv);
+    }
+    if (frame.kv_decision) {
+        writer.key("kv_decision");
+        write(writer, *frame.kv_decision);
     }
     writer.end_object();
 }
@@ -206,6 +211,8 @@ void read_meta(JsonFields fields, GenerateFrame& frame) {
         if (frame.finish_reason) fields.fail("kv", "a request that has ended hands nothing over");
         frame.kv = read_handover(fields.inside(*kv, "kv"));
     }
+    if (const auto* const decision = fields.object("kv_decision"))
+        frame.kv_decision = read_kv_decision(fields.inside(*decision, "kv_decision"));
 }
 
 void read_frame(JsonFields fields, GenerateFrame& frame) {

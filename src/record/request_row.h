@@ -15,6 +15,7 @@
 #include "base/error.h"
 #include "base/latency_sketch.h"
 #include "base/request_class.h"
+#include "port/kv_decision.h"
 #include "record/version_manifest.h"
 
 namespace sluice::record {
@@ -62,6 +63,8 @@ struct RequestRow {
     std::uint64_t prompt_tokens = 0;
     std::uint64_t cached_tokens = 0;
     std::map<std::string, std::uint64_t> cached_by_source;
+    /// How the worker that prefilled it came by the blocks that were cached elsewhere.
+    std::optional<port::KvDecision> kv_decision;
     std::uint64_t completion_tokens = 0;
 
     std::optional<std::chrono::microseconds> ttft;  ///< Absent if no token came.

@@ -4,6 +4,7 @@
 
 #include "base/limits.h"
 #include "port/json_writer.h"
+#include "port/kv_decision_json.h"
 #include "record/json_text.h"
 #include "record/request_row.h"
 
@@ -77,6 +78,10 @@ void write_tokens(JsonWriter& writer, const RequestRow& row) {
     writer.begin_object();
     for (const auto& [source, tokens] : row.cached_by_source) writer.field(source, tokens);
     writer.end_object();
+    if (row.kv_decision) {
+        writer.key("kv_decision");
+        write(writer, *row.kv_decision);
+    }
     writer.field("completion_tokens", row.completion_tokens);
 }
 
@@ -180,6 +185,10 @@ void read_tokens(const object& from, RequestRow& row) {
     if (const object* const sources = object_field(from, "cached_by_source")) {
         for (const auto& [name, value] : *sources)
             row.cached_by_source[std::string(name)] = count_field(*sources, name);
+    }
+    if (const object* const decision = object_field(from, "kv_decision")) {
+        std::optional<Error> ignored;  // As everywhere here, what makes no sense reads as nothing.
+        row.kv_decision = port::read_kv_decision({*decision, "kv_decision", ignored});
     }
 }
 

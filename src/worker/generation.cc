@@ -78,6 +78,8 @@ void Generation::on_fetched(const KvFetch::Fetched& fetched) {
     const auto self = shared_from_this();  // What ends it lets go of it.
     fetch_.reset();
     host_.metrics.on_fetched(fetched);
+    admitted_ = true;
+    decision_ = to_decision(fetched.loads, fetched.predicted);
     engine::Request request = *std::exchange(after_fetch_, std::nullopt);
     const std::size_t tokens = request.input_ids.size() + request.resume_output_ids.size() - 1;
     if (const std::size_t missing = fetched.missing_tokens;
@@ -96,6 +98,8 @@ void Generation::on_fetched(const KvFetch::Fetched& fetched) {
                          KvPublisher::Origin{.engine = &host_.engine, .producer = host_.producer},
                          fetched, std::move(known));
     request.imported_tokens = fetched.imported_tokens;
+    if (mailbox_->delivery() == Delivery::kEveryStep)
+        computing_ = {.began = std::chrono::steady_clock::now(), .predicted = fetched.predicted};
     if (const auto submitted = submit(std::move(request)); !submitted) {
         const Refusal refusal = to_refusal(submitted.error());
         end_with({.type = port::FinishType::kError,
@@ -153,6 +157,7 @@ void Generation::on_output() {
     if (!output) return;
     const auto self = shared_from_this();  // `on_end` lets go of it.
     note_admission(*output);
+    if (!output->tokens.empty()) note_first_token();
     publish(*output);
     const bool ended = output->finish.has_value();
     if (ended) deadline_.cancel();
@@ -163,10 +168,15 @@ void Generation::on_output() {
 void Generation::note_admission(const engine::Output& output) {
     if (admitted_ || output.computed_tokens == 0) return;
     admitted_ = true;
-    std::uint64_t fetched = 0;
-    for (const auto& [source, tokens] : fetched_tokens_) fetched += tokens;
-    fetched = std::min(fetched, output.cached_tokens);
-    host_.metrics.on_admitted(output.prompt_tokens - fetched, output.cached_tokens - fetched);
+    host_.metrics.on_admitted(output.prompt_tokens, output.cached_tokens);
+}
+
+void Generation::note_first_token() {
+    const auto computing = std::exchange(computing_, std::nullopt);
+    if (!computing) return;
+    const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - computing->began;
+    host_.metrics.on_first_token(took, computing->predicted);
+    if (decision_) decision_->compute_took_us = to_microseconds(took);
 }
 
 // Until its first token a request computes its prompt from the front; what it finds on the way counts
@@ -184,6 +194,7 @@ void Generation::publish(const engine::Output& output) {
 port::GenerateFrame Generation::frame_of(engine::Output output) {
     std::shared_ptr<const engine::HeldSequence> held = std::move(output.held);
     port::GenerateFrame frame = to_frame(rid_, std::move(output), abort_reason_, fetched_tokens_);
+    if (!frame.output_ids.empty()) frame.kv_decision = std::exchange(decision_, std::nullopt);
     if (!held) return frame;
     frame.kv.emplace();
     frame.kv->source.keys = held->keys;

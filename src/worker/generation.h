@@ -72,6 +72,7 @@ private:
     void end_with(port::FinishReason reason);
     void on_client_gone();
     void note_admission(const engine::Output& output);
+    void note_first_token();
     void publish(const engine::Output& output);
 
     Host host_;
@@ -87,6 +88,13 @@ private:
     std::optional<KvPublication> publication_;
     std::string abort_reason_;
     bool admitted_ = false;
+    /// From the end of the fetch to the first token.
+    struct Computing {
+        std::chrono::steady_clock::time_point began;
+        std::chrono::nanoseconds predicted{};
+    };
+    std::optional<Computing> computing_;
+    std::optional<port::KvDecision> decision_;  ///< Until a frame has told it.
     net::Timer deadline_;
     net::Timer retry_;
 };

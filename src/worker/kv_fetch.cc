@@ -15,10 +15,6 @@ namespace {
 constexpr std::size_t kBlockTokens = engine::Engine::kBlockTokens;
 /// Beyond a block's payload, no value has more.
 constexpr std::size_t kAroundPayload = 512;
-/// So many blocks tell how fast a tier is.
-constexpr std::size_t kProbeBlocks = 8;
-constexpr std::string_view kPool = "pool";
-constexpr std::string_view kPeer = "peer";
 
 kv::Salt salt_of(const port::KvTerms& terms) {
     return {.shared = terms.salt, .own = terms.own_salt, .own_from = terms.own_from};
@@ -127,22 +123,46 @@ void KvFetch::on_look(engine::BlockDesk::Found found) {
     find_in_tiers();
 }
 
+std::chrono::nanoseconds KvFetch::look_up_time() const {
+    std::vector<std::size_t> missing;
+    for (std::size_t i = 0; i < wanted_.size(); ++i)
+        if (wanted_[i].source.empty()) missing.push_back(i);
+    if (host_.tiers.forced) return host_.tiers.find_time;
+    return kv::look_up_patience({.queue = queue_time(), .compute = compute_time(missing)},
+                                host_.tiers.find_time);
+}
+
+// A tier that is known to answer too late isn't asked, but now and then, to know whether it still is
+// so. What comes after `time` counts for its speed alone.
 void KvFetch::find_in_tiers() {
     const auto began = Clock::now();
+    const auto time = look_up_time();
     found_in_.resize(host_.tiers.all.size());
-    finds_ = 1;
     for (std::size_t i = 0; i < host_.tiers.all.size(); ++i) {
         KvTier& tier = *host_.tiers.all[i];
         if (!tier.in_use) continue;
+        if (tier.speed.round_trip() > time && !tier.speed.round_trip_is_stale(began)) continue;
         ++finds_;
+        auto on_found = with_self([i](KvFetch& self, FoundIn found) {
+            if (self.finds_ == 0) return;
+            self.found_in_[i] = std::move(found);
+            if (--self.finds_ == 0) self.end_finds();
+        });
         tier.store->find(chain_, began + host_.tiers.find_time,
-                         with_self([i, began, &tier](KvFetch& self, auto found) {
-                             tier.speed.asked(Clock::now() - began);
-                             self.found_in_[i] = std::move(found);
-                             if (--self.finds_ == 0) self.add_hops();
-                         }));
+                         [began, &tier, on_found = std::move(on_found)](FoundIn found) {
+                             const auto now = Clock::now();
+                             tier.speed.asked(now - began, now);
+                             on_found(std::move(found));
+                         });
     }
-    if (--finds_ == 0) add_hops();
+    if (finds_ == 0) return add_hops();
+    find_timer_ = host_.loop.call_after(time, [this] { end_finds(); });
+}
+
+void KvFetch::end_finds() {
+    find_timer_.cancel();
+    finds_ = 0;
+    add_hops();
 }
 
 // In the order in which they are asked: who holds blocks for this request, this worker's memory, who
@@ -186,13 +206,11 @@ std::vector<std::size_t> KvFetch::to_load() const {
     return blocks;
 }
 
-kv::LoadPrediction KvFetch::predict(const std::vector<std::size_t>& blocks) const {
-    return {.queue = host_.engine.prefill_time(0, host_.engine.stats().pending_tokens),
-            .compute = compute_time(blocks),
-            .load = hops_.load_time(blocks, block_bytes(host_.engine) + kAroundPayload)};
+std::chrono::nanoseconds KvFetch::queue_time() const {
+    return host_.engine.prefill_time(0, host_.engine.stats().pending_tokens);
 }
 
-std::chrono::nanoseconds KvFetch::compute_time(const std::vector<std::size_t>& blocks) const {
+std::chrono::nanoseconds KvFetch::compute_time(std::span<const std::size_t> blocks) const {
     std::chrono::nanoseconds time{};
     for (auto first = blocks.begin(); first != blocks.end();) {
         auto last = first + 1;
@@ -204,23 +222,25 @@ std::chrono::nanoseconds KvFetch::compute_time(const std::vector<std::size_t>& b
     return time;
 }
 
+/// Of all that is left to do for the first token.
+std::chrono::nanoseconds KvFetch::compute_time(const kv::UsablePrefix& prefix) const {
+    std::chrono::nanoseconds time =
+        host_.engine.prefill_time(prefix.tokens, tokens_.size() - prefix.tokens);
+    for (const kv::TokenRange& range : prefix.compute)
+        time += host_.engine.prefill_time(range.begin, range.tokens());
+    return time;
+}
+
 void KvFetch::decide() {
     std::vector<std::size_t> blocks = to_load();
     std::erase_if(blocks, [this](std::size_t i) { return hops_.first_with(i)->is_handover(); });
-    if (blocks.empty()) return make_room();
-    const kv::LoadPrediction predicted = predict(blocks);
-    const auto now = Clock::now();
-    load_ =
-        LoadRecord{.choice = kv::choose(predicted, host_.tiers.forced, hops_.speed_is_stale(now)),
-                   .predicted = predicted};
-    load_until_ = now + (host_.tiers.forced ? std::chrono::nanoseconds(host_.tiers.load_time)
-                                            : kv::patience(predicted, host_.tiers.load_time));
-    // All others are computed, wherever they are.
-    if (load_->choice == kv::LoadChoice::kRecompute) hops_.forget(blocks);
-    if (load_->choice == kv::LoadChoice::kProbe) {
-        hops_.forget(std::span(blocks).subspan(std::min(kProbeBlocks, blocks.size())));
-        load_until_ = now + host_.tiers.find_time;
-    }
+    hops_.decide(std::move(blocks),
+                 {.queue = queue_time(),
+                  .block_bytes = block_bytes(host_.engine) + kAroundPayload,
+                  .compute_time = [this](auto which) { return compute_time(which); },
+                  .forced = host_.tiers.forced,
+                  .load_time = host_.tiers.load_time,
+                  .now = Clock::now()});
     make_room();
 }
 
@@ -245,7 +265,7 @@ void KvFetch::on_room(std::shared_ptr<engine::BlockHold> room) {
 }
 
 void KvFetch::ask_next() {
-    while (KvHop* const hop = hops_.next()) {
+    while (const KvHop* const hop = hops_.next()) {
         asked_.clear();
         for (std::size_t i = 0; i < wanted_.size(); ++i)
             if (wanted_[i].source.empty() && wanted_[i].room && hop->has[i])
@@ -265,11 +285,17 @@ void KvFetch::ask(const KvHop& hop) {
     hop_began_ = now;
     hop_bytes_ = 0;
     if (hop.is_handover()) return ask_peer(hop, host_.options.pull_time);
-    // Nothing was to be decided while somebody held the blocks for this request.
-    if (!load_) load_until_ = std::max(load_until_, hop_began_ + host_.tiers.load_time);
-    if (now >= load_until_) return finish();
-    if (hop.peer != nullptr) return ask_peer(hop, load_until_ - now);
-    ask_store(hop, load_until_);
+    const auto until = deadline_of(hop, now);
+    if (now >= until) return ask_next();
+    if (hop.peer != nullptr) return ask_peer(hop, until - now);
+    ask_store(hop, until);
+}
+
+KvFetch::Clock::time_point KvFetch::deadline_of(const KvHop& hop, Clock::time_point now) {
+    if (hop.load && hop.load->choice == kv::LoadChoice::kProbe) return now + host_.tiers.find_time;
+    if (hop.until) return *hop.until;
+    if (!load_until_) load_until_ = now + host_.tiers.load_time;
+    return *load_until_;
 }
 
 void KvFetch::ask_peer(const KvHop& hop, std::chrono::nanoseconds time) {
@@ -330,13 +356,15 @@ void KvFetch::on_corrupt(const Error& error) {
 
 void KvFetch::end_hop(const std::string& why) {
     const auto self = shared_from_this();
-    const KvHop& hop = hops_.present();
+    KvHop& hop = hops_.present();
     if (!why.empty())
         log::warn("request {}: blocks of {} can't be had: {}", rid_,
                   hop.peer != nullptr ? hop.peer->url : std::string(hop.source), why);
     const auto now = Clock::now();
-    if (hop_bytes_ > 0) hop.speed->loaded(hop_bytes_, now - hop_began_, now);
-    if (load_ && !hop.is_handover()) load_->took += now - hop_began_;
+    // One worker that is gone says nothing of the others.
+    if (hop_bytes_ > 0 || hop.store != nullptr)
+        hop.speed->loaded(hop_bytes_, now - hop_began_, now);
+    if (hop.load) hop.load->took = now - hop_began_;
     pull_.reset();
     store_load_.reset();
     ask_next();
@@ -348,7 +376,8 @@ KvFetch::Fetched KvFetch::count() const {
         .imported_tokens = prefix.compute.empty() ? prefix.tokens : prefix.compute.front().begin,
         .missing_tokens = tokens_.size() - 1 - prefix.saved(),
         .corrupt_blocks = corrupt_,
-        .load = load_,
+        .loads = hops_.decisions(),
+        .predicted = queue_time() + compute_time(prefix),
         .chain = chain_,
         .names = names_};
     const auto add = [&fetched](const Wanted& wanted) {

@@ -7,8 +7,9 @@
 // Which blocks it wants it says itself, from the tokens and its own engine's root: a key that somebody
 // names differently is of another model, dtype or salt, and is not asked for. What comes is believed
 // if its checksums, key, parent and sizes are right. A hand-over's blocks are always fetched; others
-// only if that is predicted to be sooner than computing them (kv/load_choice.h), and no longer than
-// computing them would have taken. One place after the other is asked for what is still missing.
+// only if that is predicted to be sooner than computing them (kv_hops.h), and no longer than computing
+// them would have taken. One place after the other is asked for what is still missing. Tiers are not
+// even waited for to say what they have, if computing is nearly as quick.
 // Blocks may be missing in the middle: the engine computes what lies between (kv/usable_prefix.h).
 //
 // Everything on the loop's thread, but for the copies' room, which the engine gives.
@@ -17,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,15 +35,11 @@
 
 namespace sluice::worker {
 
-/// How a load was decided on, and what became of it.
-struct LoadRecord {
-    kv::LoadChoice choice = kv::LoadChoice::kLoad;
-    kv::LoadPrediction predicted;
-    std::chrono::nanoseconds took{};
-};
-
 class KvFetch : public std::enable_shared_from_this<KvFetch> {
 public:
+    static constexpr std::string_view kPool = "pool";
+    static constexpr std::string_view kPeer = "peer";
+
     /// What it needs of its worker, which outlives it.
     struct Host {
         net::EventLoop& loop;
@@ -55,14 +53,16 @@ public:
     struct Fetched {
         std::size_t imported_tokens = 0;  ///< For engine::Request.
         std::size_t missing_tokens = 0;   ///< But for the last one, those that nobody had.
-        /// Tokens, by where they came from: "peer", or a tier's name.
+        /// Tokens, by where they came from: `kPeer`, or a tier's name.
         std::map<std::string, std::size_t> tokens_by_source;
         std::size_t blocks = 0;  ///< That came from elsewhere.
         std::size_t corrupt_blocks = 0;
-        std::optional<LoadRecord> load;  ///< If there was something to decide.
-        kvnode::ChainPtr chain;          ///< Of all full blocks.
+        std::vector<LoadRecord> loads;  ///< By place that had something.
+        /// From then on, until the first token is there: what runs, and what is left to compute.
+        std::chrono::nanoseconds predicted{};
+        kvnode::ChainPtr chain;  ///< Of all full blocks.
         kv::KeyChain names;
-        /// By block: where it came from, "pool", or empty if it has to be computed.
+        /// By block: where it came from, `kPool`, or empty if it has to be computed.
         std::vector<std::string_view> sources;
     };
 
@@ -78,6 +78,7 @@ public:
 
 private:
     using Clock = std::chrono::steady_clock;
+    using FoundIn = std::vector<std::optional<Retention>>;  ///< By block.
 
     struct Wanted {
         engine::NamedBlock name;
@@ -93,20 +94,23 @@ private:
     void name_tail();
     void look();
     void on_look(engine::BlockDesk::Found found);
+    [[nodiscard]] std::chrono::nanoseconds look_up_time() const;
     void find_in_tiers();
+    void end_finds();
     void add_hops();
     /// By block: whether it is in the pool, or has come.
     [[nodiscard]] kv::StoredParts here() const;
     /// Of the longest usable prefix, what is not here.
     [[nodiscard]] std::vector<std::size_t> to_load() const;
     void decide();
-    [[nodiscard]] kv::LoadPrediction predict(const std::vector<std::size_t>& blocks) const;
-    [[nodiscard]] std::chrono::nanoseconds compute_time(
-        const std::vector<std::size_t>& blocks) const;
+    [[nodiscard]] std::chrono::nanoseconds queue_time() const;
+    [[nodiscard]] std::chrono::nanoseconds compute_time(std::span<const std::size_t> blocks) const;
+    [[nodiscard]] std::chrono::nanoseconds compute_time(const kv::UsablePrefix& prefix) const;
     void make_room();
     void on_room(std::shared_ptr<engine::BlockHold> room);
     void ask_next();
     void ask(const KvHop& hop);
+    [[nodiscard]] Clock::time_point deadline_of(const KvHop& hop, Clock::time_point now);
     void ask_peer(const KvHop& hop, std::chrono::nanoseconds time);
     void ask_store(const KvHop& hop, Clock::time_point until);
     void on_value(std::size_t asked, std::string_view source, const kv::BlockValue& value,
@@ -128,11 +132,12 @@ private:
     std::vector<Wanted> wanted_;  ///< Every full block of the tokens, in order.
     std::optional<Wanted> tail_;  ///< The part that is held of the block after `held_` full ones.
     std::size_t held_ = 0;        ///< Of `wanted_`, those that some hand-over's source holds.
-    std::vector<std::vector<std::optional<Retention>>> found_in_;  ///< By tier.
-    std::size_t finds_ = 0;                                        ///< Under way.
+    std::vector<FoundIn> found_in_;  ///< By tier.
+    std::size_t finds_ = 0;          ///< Waited for.
+    net::Timer find_timer_;
     KvHops hops_;
-    std::optional<LoadRecord> load_;
-    Clock::time_point load_until_;
+    /// Where nothing was decided, because somebody held the blocks for this request.
+    std::optional<Clock::time_point> load_until_;
     std::vector<Wanted*> asked_;                      ///< Of the present hop.
     std::shared_ptr<const engine::BlockHold> found_;  ///< Keeps what is in the pool there.
     std::shared_ptr<engine::BlockHold> room_;

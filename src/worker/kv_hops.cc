@@ -1,11 +1,18 @@
 #include "worker/kv_hops.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "engine/engine.h"
 
 namespace sluice::worker {
+namespace {
+
+/// So many blocks tell how fast a tier is.
+constexpr std::size_t kProbeBlocks = 8;
+
+}  // namespace
 
 kv::UsablePrefix usable_blocks(const kv::StoredParts& there, std::size_t prompt_tokens) {
     const kv::Component rows{
@@ -26,27 +33,56 @@ const KvHop* KvHops::first_with(std::size_t block) const {
     return hop == all_.end() ? nullptr : &*hop;
 }
 
-void KvHops::forget(std::span<const std::size_t> blocks) {
-    for (KvHop& hop : all_)
-        for (const std::size_t block : blocks) hop.has[block].reset();
-}
-
-std::chrono::nanoseconds KvHops::load_time(std::span<const std::size_t> blocks,
-                                           std::size_t block_bytes) const {
-    std::chrono::nanoseconds time{};
-    for (const KvHop& hop : all_) {
-        const auto count = std::ranges::count_if(
-            blocks, [&](std::size_t block) { return first_with(block) == &hop; });
-        if (count > 0) time += hop.speed->predict(static_cast<std::size_t>(count) * block_bytes);
+void KvHops::decide(Blocks blocks, const LoadTerms& terms) {
+    // What is loaded while others are computed is free, once.
+    std::chrono::nanoseconds queue = terms.queue;
+    kv::LoadPrediction all{.queue = terms.queue};
+    const bool held = std::ranges::any_of(all_, &KvHop::is_handover);
+    for (KvHop& hop : all_) {
+        if (hop.is_handover()) continue;
+        const Blocks loaded = decide_on(hop, blocks, queue, terms);
+        std::erase_if(blocks, [&loaded](std::size_t block) {
+            return std::ranges::binary_search(loaded, block);
+        });
+        if (hop.load && hop.load->choice == kv::LoadChoice::kLoad) {
+            queue -= std::min(queue, hop.load->predicted.load);
+            all.compute += hop.load->predicted.compute;
+        }
+        if (!hop.load && held) continue;
+        hop.until =
+            terms.now + (terms.forced ? terms.load_time : kv::patience(all, terms.load_time));
     }
-    return time;
 }
 
-bool KvHops::speed_is_stale(std::chrono::steady_clock::time_point now) const {
-    return std::ranges::any_of(all_, [now](const KvHop& hop) {
-        return !hop.is_handover() && hop.speed->stale(now) &&
-               std::ranges::any_of(hop.has, [](const auto& has) { return has.has_value(); });
-    });
+KvHops::Blocks KvHops::decide_on(KvHop& hop, const Blocks& wanted, std::chrono::nanoseconds queue,
+                                 const LoadTerms& terms) {
+    Blocks blocks;
+    std::ranges::copy_if(wanted, std::back_inserter(blocks),
+                         [&hop](std::size_t block) { return hop.has[block].has_value(); });
+    if (blocks.empty()) return blocks;
+    const kv::LoadPrediction predicted{
+        .queue = queue,
+        .compute = terms.compute_time(blocks),
+        .load = hop.speed->predict(blocks.size() * terms.block_bytes)};
+    hop.load =
+        LoadRecord{.source = hop.source,
+                   .choice = kv::choose(predicted, terms.forced, hop.speed->stale(terms.now)),
+                   .predicted = predicted,
+                   .blocks = blocks.size()};
+    if (hop.load->choice == kv::LoadChoice::kLoad) return blocks;
+    // Nor is it asked for what others fail to bring.
+    const auto all = std::exchange(hop.has, std::vector<std::optional<Retention>>(hop.has.size()));
+    const bool is_probe = hop.load->choice == kv::LoadChoice::kProbe;
+    blocks.resize(is_probe ? std::min(kProbeBlocks, blocks.size()) : 0);
+    for (const std::size_t block : blocks) hop.has[block] = all[block];
+    return blocks;
+}
+
+std::vector<LoadRecord> KvHops::decisions() const {
+    std::vector<LoadRecord> decisions;
+    for (const KvHop& hop : all_)
+        if (hop.load) decisions.push_back(*hop.load);
+    return decisions;
 }
 
 }  // namespace sluice::worker

@@ -23,6 +23,8 @@ class Mailbox {
 public:
     explicit Mailbox(Delivery delivery) : delivery_(delivery) {}
 
+    [[nodiscard]] Delivery delivery() const { return delivery_; }
+
     /// True if the loop has to be woken: it will not learn of this output otherwise.
     [[nodiscard]] bool put(const engine::Output& output);
 

@@ -98,6 +98,27 @@ port::GenerateFrame to_frame(std::string rid, engine::Output output,
     return frame;
 }
 
+std::uint64_t to_microseconds(std::chrono::nanoseconds time) {
+    return static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::microseconds>(time).count());
+}
+
+std::optional<port::KvDecision> to_decision(std::span<const LoadRecord> loads,
+                                            std::chrono::nanoseconds predicted) {
+    if (loads.empty()) return std::nullopt;
+    port::KvDecision decision{.compute_predicted_us = to_microseconds(predicted)};
+    for (const LoadRecord& load : loads) {
+        decision.loads.push_back({.source = std::string(load.source),
+                                  .choice = std::string(kv::to_string(load.choice)),
+                                  .tokens = load.blocks * engine::Engine::kBlockTokens,
+                                  .predicted_us = to_microseconds(load.predicted.load),
+                                  .compute_us = to_microseconds(load.predicted.compute),
+                                  .queue_us = to_microseconds(load.predicted.queue),
+                                  .took_us = to_microseconds(load.took)});
+    }
+    return decision;
+}
+
 Refusal to_refusal(const Error& error) {
     Refusal refusal{.status = 400,
                     .error = {.message = error.message(),

@@ -2,7 +2,11 @@
 
 // Between the port's words and the engine's.
 
+#include <chrono>
+#include <cstdint>
 #include <map>
+#include <optional>
+#include <span>
 #include <string>
 
 #include "base/error.h"
@@ -12,6 +16,7 @@
 #include "port/generate.h"
 #include "port/port_error.h"
 #include "port/server_info.h"
+#include "worker/kv_hops.h"
 
 namespace sluice::worker {
 
@@ -22,6 +27,11 @@ namespace sluice::worker {
 [[nodiscard]] port::GenerateFrame to_frame(
     std::string rid, engine::Output output, const std::string& abort_reason,
     const std::map<std::string, std::size_t>& fetched_tokens);
+
+/// Nothing if there was nothing to decide. `predicted` is of computing what was not loaded.
+[[nodiscard]] std::optional<port::KvDecision> to_decision(std::span<const LoadRecord> loads,
+                                                          std::chrono::nanoseconds predicted);
+[[nodiscard]] std::uint64_t to_microseconds(std::chrono::nanoseconds time);
 
 /// A refusal of Engine::submit as the client sees it, places as they are on the wire.
 struct Refusal {

@@ -14,6 +14,12 @@ void raise(metrics::Counter& counter, std::uint64_t now, std::uint64_t before) {
     if (now > before) counter.add(static_cast<double>(now - before));
 }
 
+std::vector<double> ratio_bounds() { return {0.1, 0.25, 0.5, 0.75, 0.9, 1.1, 1.33, 2, 4, 10}; }
+
+double ratio(std::chrono::nanoseconds took, std::chrono::nanoseconds predicted) {
+    return static_cast<double>(took.count()) / static_cast<double>(predicted.count());
+}
+
 }  // namespace
 
 WorkerMetrics::WorkerMetrics()
@@ -65,16 +71,20 @@ WorkerMetrics::WorkerMetrics()
               .with({})),
       kv_hold_ends_(registry_.counter("sluice_kv_holds_ended_total",
                                       "Prefilled sequences that wait no longer, by why", {"why"})),
-      kv_choices_(
-          registry_.counter("sluice_kv_choices_total",
-                            "Prompts of which somebody had blocks, by what was predicted to "
-                            "be sooner",
-                            {"choice"})),
-      kv_load_error_(registry_
-                         .histogram("sluice_kv_load_time_ratio",
-                                    "Time of a load by what was predicted",
-                                    {0.1, 0.25, 0.5, 0.75, 0.9, 1.1, 1.33, 2, 4, 10})
-                         .with({})),
+      kv_choices_(registry_.counter(
+          "sluice_kv_choices_total",
+          "Prompts of which the tier had blocks that the pool lacked, by what was "
+          "predicted to be sooner",
+          {"tier", "choice"})),
+      kv_load_error_(registry_.histogram("sluice_kv_load_time_ratio",
+                                         "Time of a load by what was predicted", ratio_bounds(),
+                                         {"tier"})),
+      kv_compute_error_(registry_
+                            .histogram("sluice_kv_compute_time_ratio",
+                                       "Time to the first token, without loads, by what was "
+                                       "predicted when loads were decided on",
+                                       ratio_bounds())
+                            .with({})),
       kv_published_(registry_.counter("sluice_kv_published_total",
                                       "Blocks left in a tier, by what became of them",
                                       {"tier", "result"})),
@@ -115,12 +125,20 @@ void WorkerMetrics::on_fetched(const KvFetch::Fetched& fetched) {
         kv_found_.with({source}).add(
             std::ceil(static_cast<double>(tokens) / engine::Engine::kBlockTokens));
     }
+    kv_hits_.add(static_cast<double>(std::ranges::count(fetched.sources, KvFetch::kPool)));
+    kv_misses_.add(static_cast<double>(std::ranges::count(fetched.sources, std::string_view())));
     kv_corrupt_.add(static_cast<double>(fetched.corrupt_blocks));
-    if (!fetched.load) return;
-    kv_choices_.with({kv::to_string(fetched.load->choice)}).add(1);
-    const auto predicted = static_cast<double>(fetched.load->predicted.load.count());
-    if (fetched.load->choice == kv::LoadChoice::kLoad && predicted > 0)
-        kv_load_error_.observe(static_cast<double>(fetched.load->took.count()) / predicted);
+    for (const LoadRecord& load : fetched.loads) {
+        kv_choices_.with({load.source, kv::to_string(load.choice)}).add(1);
+        // Of a probe the prediction was for all that there is.
+        if (load.choice == kv::LoadChoice::kLoad && load.predicted.load.count() > 0)
+            kv_load_error_.with({load.source}).observe(ratio(load.took, load.predicted.load));
+    }
+}
+
+void WorkerMetrics::on_first_token(std::chrono::nanoseconds took,
+                                   std::chrono::nanoseconds predicted) {
+    if (predicted.count() > 0) kv_compute_error_.observe(ratio(took, predicted));
 }
 
 void WorkerMetrics::on_published(const std::string& tier, kvnode::Stored how) {

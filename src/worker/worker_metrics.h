@@ -26,8 +26,10 @@ public:
     /// A request got its place in the pool, with `cached_tokens` of its prompt found there.
     void on_admitted(std::uint64_t prompt_tokens, std::uint64_t cached_tokens);
 
-    /// Blocks came from elsewhere, or were damaged on the way, or were better computed.
+    /// A request was looked for in pool and tiers; in place of `on_admitted`.
     void on_fetched(const KvFetch::Fetched& fetched);
+    /// After that, its first token is there.
+    void on_first_token(std::chrono::nanoseconds took, std::chrono::nanoseconds predicted);
     /// A block was left in a tier, or would have been if there had been room.
     void on_published(const std::string& tier, kvnode::Stored how);
     void on_not_published(std::size_t blocks);
@@ -68,7 +70,8 @@ private:
     metrics::Gauge kv_holds_;
     metrics::Family<metrics::Counter> kv_hold_ends_;
     metrics::Family<metrics::Counter> kv_choices_;
-    metrics::Histogram kv_load_error_;
+    metrics::Family<metrics::Histogram> kv_load_error_;
+    metrics::Histogram kv_compute_error_;
     metrics::Family<metrics::Counter> kv_published_;
     metrics::Counter kv_not_published_;
     metrics::Counter numerics_violations_;

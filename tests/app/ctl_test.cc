@@ -103,6 +103,23 @@ TEST(CtlTest, WhatTheGatewayRefusesIsToldInItsWords) {
     EXPECT_EQ(out.err, "sluice: plan.stable: is busy\n");
 }
 
+TEST(CtlTest, WhereShowsWhatWasDecidedOnCachedBlocks) {
+    const AdminStandIn admin(json_answer(
+        200, R"({"rid":"r","request_id":"mine","state":"done","outcome":"ok","cache":{)"
+             R"("cached_tokens":192,"by_source":{"node":128,"pool":64},"decision":{"loads":[)"
+             R"({"source":"node","choice":"load","tokens":128,"predicted_us":3000,)"
+             R"("compute_us":40000,"queue_us":500,"took_us":2100}],"compute_predicted_us":8000,)"
+             R"("compute_took_us":9250}},"resumes":0,"legs":[],"shadow":[]})"));
+    const Outcome out = run_sluice({"ctl", "where", "mine", "--url", admin.url()});
+    EXPECT_EQ(out.code, kDone) << out.err;
+    EXPECT_EQ(out.out,
+              "request mine (r): done, ok\n"
+              "cache: 192 tokens (node 128, pool 64), resumes: 0\n"
+              "  node: load 128 tokens, 2.1 ms (predicted 3.0; computing them 40.0, after a queue "
+              "of 0.5)\n"
+              "  then, to the first token: 9.2 ms (predicted 8.0)\n");
+}
+
 TEST(CtlTest, DrainWaitsUntilNothingRunsThere) {
     const AdminStandIn idle(
         json_answer(200, R"({"name":"stable-0","state":"draining","leases":0})"));

@@ -42,5 +42,15 @@ TEST(LoadChoiceTest, NobodyWaitsLongerThanComputingWouldHaveTaken) {
     EXPECT_EQ(patience({}, milliseconds(2'000)), milliseconds(20));
 }
 
+TEST(LoadChoiceTest, ALookUpMayCostAPartOfWhatItCouldSave) {
+    const milliseconds most(100);
+    EXPECT_EQ(look_up_patience({.compute = milliseconds(100)}, most), milliseconds(25));
+    EXPECT_EQ(look_up_patience({.compute = milliseconds(4'000)}, most), most);
+    EXPECT_EQ(look_up_patience({.queue = milliseconds(60), .compute = milliseconds(40)}, most),
+              milliseconds(70));
+    EXPECT_EQ(look_up_patience({}, most), milliseconds(5));
+    EXPECT_EQ(look_up_patience({}, milliseconds(1)), milliseconds(5));
+}
+
 }  // namespace
 }  // namespace sluice::kv

@@ -13,7 +13,7 @@ constexpr TierSpeed::Time kStart{};
 TEST(TierSpeedTest, LearnsTheTimeOfAskingAndOfEachByte) {
     TierSpeed speed;
     for (int i = 0; i < 100; ++i) {
-        speed.asked(milliseconds(4));
+        speed.asked(milliseconds(4), kStart);
         speed.loaded(1'000'000, milliseconds(14), kStart);
     }
     const auto near = [](auto time, auto wanted) {
@@ -38,6 +38,23 @@ TEST(TierSpeedTest, WhatWasNotTriedForLongIsOutOfDate) {
     speed.loaded(1, milliseconds(1), kStart);
     EXPECT_FALSE(speed.stale(kStart + seconds(29)));
     EXPECT_TRUE(speed.stale(kStart + seconds(31)));
+}
+
+TEST(TierSpeedTest, ALoadInVainShowsHowLongAskingTakes) {
+    TierSpeed speed;
+    const auto before = speed.round_trip();
+    speed.loaded(0, milliseconds(500), kStart);
+    EXPECT_GT(speed.round_trip(), before + milliseconds(100));
+    EXPECT_FALSE(speed.stale(kStart));
+}
+
+TEST(TierSpeedTest, AskingGoesOutOfDateByItself) {
+    TierSpeed speed;
+    EXPECT_TRUE(speed.round_trip_is_stale(kStart));
+    speed.asked(milliseconds(1), kStart);
+    EXPECT_FALSE(speed.round_trip_is_stale(kStart + seconds(29)));
+    EXPECT_TRUE(speed.round_trip_is_stale(kStart + seconds(31)));
+    EXPECT_TRUE(speed.stale(kStart));
 }
 
 }  // namespace

@@ -58,6 +58,31 @@ TEST(GenerateFrameTest, NamesOnTheWireAreThoseOfTheContract) {
               R"("finish_reason":{"type":"stop","matched":1,"message":"a\nb"}}})");
 }
 
+TEST(GenerateFrameTest, SaysHowItCameByItsBlocks) {
+    GenerateFrame frame = frame_with(-1);
+    frame.kv_decision = KvDecision{.loads = {{.source = "node",
+                                              .choice = "load",
+                                              .tokens = 128,
+                                              .predicted_us = 1,
+                                              .compute_us = 2,
+                                              .queue_us = 3,
+                                              .took_us = 4}},
+                                   .compute_predicted_us = 5,
+                                   .compute_took_us = 6};
+    const std::string json = to_json(frame);
+    EXPECT_NE(json.find(R"("kv_decision":{"loads":[{"source":"node","choice":"load","tokens":128,)"
+                        R"("predicted_us":1,"compute_us":2,"queue_us":3,"took_us":4}],)"
+                        R"("compute_predicted_us":5,"compute_took_us":6}})"),
+              std::string::npos)
+        << json;
+    EXPECT_EQ(parse_generate_frame(json), frame);
+    const auto bad = parse_generate_frame(
+        R"({"output_ids":[],"meta_info":{"id":"0123456789abcdef0123456789abcdef",)"
+        R"("kv_decision":{"loads":[1]}}})");
+    ASSERT_FALSE(bad.has_value());
+    EXPECT_EQ(bad.error().place(), "meta_info.kv_decision.loads[0]");
+}
+
 TEST(GenerateFrameTest, AHandOverNamesItsBlocks) {
     GenerateFrame frame;
     frame.rid = kRid;

@@ -26,7 +26,9 @@ TEST(RequestRowTest, ItsKeysAreTheOnesThatUsersKnow) {
         to_json(example_row(), 0.5),
         R"({"rid":"r1","request_id":"named r1","time":1800000000123,"tenant":"acme","pool":"stable","role":"answer",)"
         R"("bucket":"16k-64k","kind":"seeded","prompt_tokens":20000,"cached_tokens":19968,)"
-        R"("cached_by_source":{"dram":64,"pool":19904},"completion_tokens":3,"ttft_ms":12.345,)"
+        R"("cached_by_source":{"dram":64,"pool":19904},"kv_decision":{"loads":[{"source":"dram",)"
+        R"("choice":"load","tokens":64,"predicted_us":1,"compute_us":2,"queue_us":3,"took_us":4}],)"
+        R"("compute_predicted_us":5,"compute_took_us":6},"completion_tokens":3,"ttft_ms":12.345,)"
         R"("tbt_ms":{"p50":10.078,"p99":20,"max":20},"tbt_sketch":[[466,1],[501,1]],)"
         R"("duration_ms":45.678,"outcome":"ok","resumes":1,"retries":2,"recomputed_tokens":64,)"
         R"("recompute_cause":"loss","schema_digest":"ab12","device_memory_bytes":141000000000,)"

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <numeric>
+
 #include "engine/engine.h"
 
 namespace sluice::worker {
 namespace {
 
+using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using Parts = std::vector<std::size_t>;
 using Ranges = std::vector<kv::TokenRange>;
@@ -42,6 +45,25 @@ protected:
         return hop == nullptr ? "" : std::string(hop->source);
     }
 
+    using Blocks = KvHops::Blocks;
+    using Choices = std::vector<kv::LoadChoice>;
+    static constexpr std::size_t kBytes = 1'000'000;
+    static constexpr steady_clock::time_point kNow{std::chrono::hours(1)};
+
+    /// Computing takes `each` for each block.
+    [[nodiscard]] static LoadTerms terms(milliseconds each) {
+        return {.queue = milliseconds(0),
+                .block_bytes = kBytes,
+                .compute_time = [each](auto blocks) { return each * blocks.size(); },
+                .load_time = milliseconds(5'000),
+                .now = kNow};
+    }
+    [[nodiscard]] Choices choices() const {
+        Choices choices;
+        for (const LoadRecord& each : hops_.decisions()) choices.push_back(each.choice);
+        return choices;
+    }
+
     port::KvSource handover_;
     kv::TierSpeed near_{std::chrono::microseconds(100), 1e9};
     kv::TierSpeed far_{std::chrono::microseconds(500), 1e8};
@@ -66,30 +88,97 @@ TEST_F(KvHopsTest, TheyAreAskedInTheirOrder) {
     EXPECT_EQ(hops_.next(), nullptr);
 }
 
-TEST_F(KvHopsTest, EachPlaceIsPredictedToLoadWhatItIsTheFirstToHave) {
-    const Parts blocks{1, 2, 3};
-    EXPECT_EQ(hops_.load_time(blocks, 1'000'000),
-              near_.predict(1'000'000) + far_.predict(2'000'000));
-    EXPECT_EQ(hops_.load_time({}, 1'000'000), std::chrono::nanoseconds(0));
+TEST_F(KvHopsTest, WhatAnotherWorkerHoldsForTheRequestIsNotDecidedOn) {
+    hops_.decide({1, 2, 3}, terms(milliseconds(10)));
+    ASSERT_EQ(hops_.decisions().size(), 2U);
+    EXPECT_EQ(source(0), "peer");
 }
 
-TEST_F(KvHopsTest, WhatIsForgottenNobodyHas) {
-    hops_.forget(Parts{1, 3});
-    EXPECT_EQ(source(0), "peer");
-    EXPECT_EQ(source(1), "");
-    EXPECT_EQ(source(2), "node");
+TEST_F(KvHopsTest, EachPlaceIsPredictedToLoadWhatItIsTheFirstToHave) {
+    hops_.decide({1, 2, 3}, terms(milliseconds(1'000)));
+    const auto decisions = hops_.decisions();
+    ASSERT_EQ(decisions.size(), 2U);
+    EXPECT_EQ(decisions[0].source, "dram");
+    EXPECT_EQ(decisions[0].blocks, 1U);
+    EXPECT_EQ(decisions[0].predicted.load, near_.predict(kBytes));
+    EXPECT_EQ(decisions[0].predicted.compute, milliseconds(1'000));
+    EXPECT_EQ(decisions[1].source, "node");
+    EXPECT_EQ(decisions[1].blocks, 2U);
+    EXPECT_EQ(decisions[1].predicted.load, far_.predict(2 * kBytes));
+    EXPECT_EQ(decisions[1].predicted.compute, milliseconds(2'000));
+}
+
+TEST_F(KvHopsTest, ASlowPlaceDoesNotCostWhatAQuickOneHas) {
+    far_.loaded(kBytes, milliseconds(500), kNow);  // A quarter of that for each block, at least.
+    hops_.decide({1, 2, 3}, terms(milliseconds(20)));
+    EXPECT_EQ(choices(), (Choices{kv::LoadChoice::kLoad, kv::LoadChoice::kRecompute}));
+    EXPECT_EQ(source(1), "dram");
+    EXPECT_EQ(source(2), "");
     EXPECT_EQ(source(3), "");
 }
 
-TEST_F(KvHopsTest, ASpeedIsStaleOnlyOfWhoHasSomethingForEverybody) {
-    const steady_clock::time_point now{std::chrono::hours(1)};
-    near_.loaded(1'000'000, std::chrono::milliseconds(1), now);
-    EXPECT_TRUE(hops_.speed_is_stale(now));  // The node's.
-    hops_.forget(Parts{1, 2, 3});
-    EXPECT_FALSE(hops_.speed_is_stale(now));
-    EXPECT_TRUE(hops_.speed_is_stale(now + std::chrono::hours(1)));  // Memory's.
-    hops_.forget(Parts{0});
-    EXPECT_FALSE(hops_.speed_is_stale(now + std::chrono::hours(1)));
+TEST_F(KvHopsTest, WhatTheNearOneIsTooSlowForComesFromTheOneBehindIt) {
+    near_.loaded(kBytes, milliseconds(500), kNow);
+    hops_.decide({1, 2, 3}, terms(milliseconds(20)));
+    EXPECT_EQ(choices(), (Choices{kv::LoadChoice::kRecompute, kv::LoadChoice::kLoad}));
+    EXPECT_EQ(hops_.decisions()[1].blocks, 3U);
+    EXPECT_EQ(source(1), "node");
+}
+
+TEST_F(KvHopsTest, WhatIsLoadedDuringTheQueueIsFreeOnce) {
+    far_.loaded(kBytes, milliseconds(100), kNow);
+    near_.loaded(kBytes, milliseconds(100), kNow);
+    LoadTerms terms = this->terms(milliseconds(1));
+    terms.queue = near_.predict(kBytes);
+    hops_.decide({1, 2, 3}, terms);
+    EXPECT_EQ(choices(), (Choices{kv::LoadChoice::kLoad, kv::LoadChoice::kRecompute}));
+    EXPECT_EQ(hops_.decisions()[1].predicted.queue, milliseconds(0));
+}
+
+TEST_F(KvHopsTest, TheOneThatNobodyTriedForLongIsProbedWhateverANearerOneHas) {
+    KvHops hops{40};
+    std::vector<std::optional<Retention>> first(40);
+    std::fill(first.begin(), first.begin() + 10, kHas);
+    hops.add({.source = "dram", .speed = &near_, .has = first});
+    hops.add(
+        {.source = "node", .speed = &far_, .has = std::vector<std::optional<Retention>>(40, kHas)});
+    far_.loaded(kBytes, milliseconds(500), kNow - std::chrono::minutes(1));
+    near_.loaded(kBytes, milliseconds(1), kNow);
+    Blocks all(40);
+    std::iota(all.begin(), all.end(), 0);
+    hops.decide(all, terms(milliseconds(2)));
+    ASSERT_EQ(hops.decisions().size(), 2U);
+    EXPECT_EQ(hops.decisions()[1].choice, kv::LoadChoice::kProbe);
+    EXPECT_EQ(hops.first_with(9)->source, "dram");
+    EXPECT_EQ(hops.first_with(10)->source, "node");
+    EXPECT_EQ(hops.first_with(17)->source, "node");
+    EXPECT_EQ(hops.first_with(18), nullptr);
+}
+
+TEST_F(KvHopsTest, NoLoadOutlastsComputingWhatWasLoadedUntilThen) {
+    LoadTerms terms = this->terms(milliseconds(100));
+    terms.queue = milliseconds(50);
+    hops_.decide({1, 2, 3}, terms);
+    const auto until = [this] { return *hops_.next()->until - kNow; };
+    (void)hops_.next();
+    EXPECT_EQ(until(), milliseconds(150));
+    EXPECT_EQ(until(), milliseconds(350));
+}
+
+TEST_F(KvHopsTest, WhereNothingWasDecidedThereIsNoDeadlineWhileSomebodyHoldsBlocks) {
+    hops_.decide({}, terms(milliseconds(100)));
+    while (const KvHop* const hop = hops_.next()) EXPECT_EQ(hop->until, std::nullopt);
+    EXPECT_TRUE(hops_.decisions().empty());
+}
+
+TEST_F(KvHopsTest, CanBeForced) {
+    LoadTerms terms = this->terms(milliseconds(0));
+    terms.forced = kv::ForcedChoice::kLoad;
+    terms.load_time = milliseconds(5'000);
+    hops_.decide({1, 2, 3}, terms);
+    EXPECT_EQ(choices(), (Choices{kv::LoadChoice::kLoad, kv::LoadChoice::kLoad}));
+    (void)hops_.next();
+    EXPECT_EQ(*hops_.next()->until, kNow + milliseconds(5'000));
 }
 
 }  // namespace

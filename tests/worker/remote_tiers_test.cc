@@ -285,9 +285,6 @@ TEST_P(RemoteTiersTest, APromptIsAnsweredWhateverTheTierPromises) {
     const Stream whole = leave();
     TestWorker worker(setup(std::nullopt));
     for (std::uint32_t i = 2; i < 8; ++i) expect_same(answer(worker, story(i)), whole);
-    TestClient client;
-    const std::string metrics = client.fetch({.url = worker.url("/metrics")}).body;
-    EXPECT_NE(metrics.find("sluice_kv_choices_total{choice=\""), std::string::npos);
 }
 
 /// What a disk may do to a store, and what a worker does about it: it computes.

@@ -1,12 +1,16 @@
 // A worker that leaves its blocks in other tiers and takes them from there: whichever it takes, and
 // whichever are missing, the tokens are those of one engine.
 
+#include <gmock/gmock.h>
+
 #include "tests/worker/support.h"
 
 namespace sluice::worker {
 namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
 
 constexpr std::size_t kBlock = engine::Engine::kBlockTokens;
 using Sources = std::map<std::string, std::uint64_t>;
@@ -46,6 +50,13 @@ std::vector<kv::BlockKey> keys_of(TestWorker& worker, const port::GenerateReques
     return kv::KeyChain(root, {.shared = asked.kv.salt}).keys(asked.input_ids);
 }
 
+/// By the frame with the first token.
+std::optional<port::KvDecision> told(const Stream& stream) {
+    for (const port::GenerateFrame& frame : stream.frames)
+        if (!frame.output_ids.empty()) return frame.kv_decision;
+    return std::nullopt;
+}
+
 Sources sources(const Stream& stream) { return stream.frames.back().cached_tokens_by_source; }
 
 TEST(TiersTest, WhatLeftThePoolComesBackFromMemory) {
@@ -59,6 +70,45 @@ TEST(TiersTest, WhatLeftThePoolComesBackFromMemory) {
     EXPECT_EQ(sources(again), (Sources{{"dram", 10 * kBlock}}));
     EXPECT_EQ(again.frames.back().cached_tokens, 10 * kBlock);
     EXPECT_TRUE(worker.wait_until_idle());
+}
+
+// What was predicted, and what came of it: with the first token, and as metrics.
+TEST(TiersTest, EachDecisionAndItsOutcomeAreTold) {
+    TestWorker worker(small_pool());
+    EXPECT_EQ(told(answer(worker, story(1))), std::nullopt) << "nobody had anything";
+    push_out(worker, 3);
+    const auto decision = told(answer(worker, story(2)));
+    ASSERT_TRUE(decision.has_value());
+    ASSERT_EQ(decision->loads.size(), 1U);
+    EXPECT_EQ(decision->loads[0].source, "dram");
+    EXPECT_EQ(decision->loads[0].choice, "load");
+    EXPECT_EQ(decision->loads[0].tokens, 10 * kBlock);
+    EXPECT_GT(decision->loads[0].predicted_us, 0U);
+    EXPECT_GT(decision->loads[0].compute_us, 0U);
+    EXPECT_GT(decision->loads[0].took_us, 0U);
+    EXPECT_GT(decision->compute_predicted_us, 0U);
+    EXPECT_GT(decision->compute_took_us, 0U);
+    TestClient client;
+    const std::string metrics = client.fetch({.url = worker.url("/metrics")}).body;
+    EXPECT_THAT(metrics, HasSubstr("sluice_kv_choices_total{choice=\"load\",tier=\"dram\"} 1\n"));
+    EXPECT_THAT(metrics, HasSubstr("sluice_kv_load_time_ratio_count{tier=\"dram\"} 1\n"));
+    EXPECT_THAT(metrics, ContainsRegex("sluice_kv_compute_time_ratio_count [1-9]"));
+}
+
+// Each full block of each prompt is found in the pool, found elsewhere, or found nowhere.
+TEST(TiersTest, MissesAreWhatNobodyHad) {
+    TestWorker worker(small_pool());
+    const auto value = [&worker](const std::string& series) {
+        TestClient client;
+        const std::string text = client.fetch({.url = worker.url("/metrics")}).body;
+        const auto at = text.find("\n" + series + " ");
+        return at == std::string::npos ? 0 : std::stoi(text.substr(at + series.size() + 2));
+    };
+    static_cast<void>(answer(worker, story(1)));
+    EXPECT_EQ(value(R"(sluice_kv_misses_total{tier="pool"})"), 10);
+    static_cast<void>(answer(worker, story(2)));
+    EXPECT_EQ(value(R"(sluice_kv_hits_total{tier="pool"})"), 10);
+    EXPECT_EQ(value(R"(sluice_kv_misses_total{tier="pool"})"), 10);
 }
 
 TEST(TiersTest, AnAnswerIsKeptForTheNextTurn) {
