@@ -99,7 +99,7 @@ void hello(RespCall& call) {
     write_greeting(call);
 }
 
-std::string describe(const RespClient& client) {
+std::string describe(const NodeClient& client) {
     const auto age = std::chrono::steady_clock::now() - client.since;
     return fmt::format("id={} addr={} name={} age={} db=0 lib-name={} lib-ver={}\n", client.id,
                        client.peer, client.name,

@@ -19,7 +19,7 @@
 namespace sluice::kvnode {
 
 /// Who sends commands.
-struct RespClient {
+struct NodeClient {
     std::uint64_t id = 0;
     std::string peer;  ///< Address and port.
     std::string name;  ///< As CLIENT SETNAME says.
@@ -40,7 +40,7 @@ struct NodeService {
     FaultPoints faults;
     std::optional<Sha256Digest> password;  ///< Without it nobody has to say one.
 
-    std::map<std::uint64_t, RespClient*> clients{};
+    std::map<std::uint64_t, NodeClient*> clients{};
     std::uint64_t clients_total = 0;
     std::uint64_t clients_cut = 0;  ///< For what they sent, or didn't read.
     std::uint64_t commands = 0;

@@ -35,7 +35,7 @@ public:
         kWait,  ///< It must not be: this one writes when it is ready.
     };
 
-    RespCall(NodeService& service, RespClient& client, std::vector<kv::RespText>& words,
+    RespCall(NodeService& service, NodeClient& client, std::vector<kv::RespText>& words,
              kv::RespWriter& out)
         : service(service), client(client), words(words), out(out) {}
     virtual ~RespCall() = default;
@@ -43,7 +43,7 @@ public:
     RespCall& operator=(const RespCall&) = delete;
 
     NodeService& service;
-    RespClient& client;
+    NodeClient& client;
     std::vector<kv::RespText>& words;  ///< The command and its arguments.
     kv::RespWriter& out;               ///< The answer, unless `later` is called.
 

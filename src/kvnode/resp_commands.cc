@@ -85,13 +85,13 @@ void run_command(RespCall& call) {
     command->run(call);
 }
 
-void write_value(NodeService& service, RespClient& client, std::string_view name,
+void write_value(NodeService& service, NodeClient& client, std::string_view name,
                  kv::SharedBytes value, kv::RespWriter& out) {
     if (service.faults.node_other_key)
         if (auto other = another(service, name)) value = std::move(other);
     if (service.faults.node_flip) value = with_flipped_bit(value.bytes);
-    if (service.faults.node_cut) client.fault = RespClient::Fault::kCut;
-    if (service.faults.node_hang) client.fault = RespClient::Fault::kHang;
+    if (service.faults.node_cut) client.fault = NodeClient::Fault::kCut;
+    if (service.faults.node_hang) client.fault = NodeClient::Fault::kHang;
     service.bytes_read += value.bytes.size();
     out.text(std::move(value));
 }

@@ -40,7 +40,7 @@ void run_command(RespCall& call);
 void not_an_integer(kv::RespWriter& out);
 void syntax_error(kv::RespWriter& out);
 /// The value, with whatever fault is planted.
-void write_value(NodeService& service, RespClient& client, std::string_view name,
+void write_value(NodeService& service, NodeClient& client, std::string_view name,
                  kv::SharedBytes value, kv::RespWriter& out);
 
 }  // namespace sluice::kvnode

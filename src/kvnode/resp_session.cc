@@ -129,7 +129,7 @@ void RespSession::run_request() {
         reader_.set_bounds(kBounds);
         stream_.expect_nothing();
     }
-    if (client_.quitting || client_.fault != RespClient::Fault::kNone) ending_ = true;
+    if (client_.quitting || client_.fault != NodeClient::Fault::kNone) ending_ = true;
 }
 
 void RespSession::refuse(std::string_view why) {
@@ -227,7 +227,7 @@ void RespSession::send_answers() {
 
 void RespSession::send(kv::RespWriter& out) {
     if (out.empty()) return;
-    if (client_.fault != RespClient::Fault::kNone) return send_part(out);
+    if (client_.fault != NodeClient::Fault::kNone) return send_part(out);
     out.drain([this](std::string_view text) { stream_.write(text); },
               [this](kv::SharedBytes shared) {
                   stream_.share({.text = shared.bytes, .owner = std::move(shared.owner)});
@@ -241,7 +241,7 @@ void RespSession::send_part(kv::RespWriter& out) {
               [&](const kv::SharedBytes& part) { text += part.bytes; });
     stream_.write(std::string_view(text).substr(0, text.size() / 2));
     end();
-    if (client_.fault == RespClient::Fault::kCut) stream_.close_when_sent();
+    if (client_.fault == NodeClient::Fault::kCut) stream_.close_when_sent();
 }
 
 void RespSession::finish() {

@@ -52,7 +52,7 @@ private:
 
     NodeService& service_;
     net::TcpStream& stream_;
-    RespClient client_;
+    NodeClient client_;
     kv::RespRequestReader reader_;
     kv::RespWriter direct_;  ///< Answers that nothing is before.
     std::deque<std::shared_ptr<Answer>> answers_;
