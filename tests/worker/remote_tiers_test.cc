@@ -1,15 +1,15 @@
-// Blocks that outlive their worker, in a shared directory and on a real redis-server: whatever comes
-// back, whatever is missing or damaged, the tokens and log-probabilities are those of one engine.
+// Blocks that outlive their worker: in a shared directory, on a real redis-server, in a cache node and on its
+// SSD after a restart. Whatever comes back, whatever is missing or damaged, the tokens and log-probabilities
+// are those of one engine.
 
-#include <filesystem>
-#include <fstream>
+#include <gmock/gmock.h>
 
-#include "kv/block_name.h"
+#include "kv/block_value.h"
 #include "port/kv_orders.h"
 #include "tests/kv/folder.h"
 #include "tests/kvnode/fake_node.h"
-#include "tests/kvnode/redis_process.h"
 #include "tests/support/certificates.h"
+#include "tests/worker/block_place.h"
 #include "tests/worker/support.h"
 #include "worker/kv_cache.h"
 
@@ -18,86 +18,28 @@ namespace {
 
 using namespace testing;  // NOLINT(google-build-using-namespace)
 using kvnode::testing::RedisProcess;
+using ::testing::HasSubstr;
 
 constexpr std::size_t kBlock = engine::Engine::kBlockTokens;
 constexpr std::size_t kBlocks = 10;
 using Sources = std::map<std::string, std::uint64_t>;
 
-/// A store outside of any worker, and what can happen to it.
-class Place {
-public:
-    virtual ~Place() = default;
-    [[nodiscard]] virtual std::string url() const = 0;
-    [[nodiscard]] virtual std::string source() const = 0;
-    virtual void lose(const kv::BlockName& name) = 0;
-    virtual void damage(const kv::BlockName& name) = 0;
-    /// As a worker of another build would leave it: the same name, other bits, whole.
-    [[nodiscard]] virtual std::size_t count() = 0;
-};
-
-class DirectoryPlace final : public Place {
-public:
-    [[nodiscard]] std::string url() const override { return "dir://" + folder_.path().string(); }
-    [[nodiscard]] std::string source() const override { return "directory"; }
-    void lose(const kv::BlockName& name) override {
-        ASSERT_TRUE(std::filesystem::remove(file_of(name)));
-    }
-    void damage(const kv::BlockName& name) override {
-        std::fstream file(file_of(name), std::ios::in | std::ios::out | std::ios::binary);
-        file.seekp(2'000);
-        file.put('!');
-    }
-    [[nodiscard]] std::size_t count() override {
-        std::size_t count = 0;
-        for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path()))
-            if (entry.path().filename().string().find("chat") != std::string::npos ||
-                entry.path().filename().string().size() >= 64)
-                count += entry.is_regular_file() ? 1 : 0;
-        return count;
-    }
-
-private:
-    [[nodiscard]] std::filesystem::path file_of(const kv::BlockName& name) const {
-        const std::string hex = to_hex(name.key);
-        for (const auto& entry : std::filesystem::recursive_directory_iterator(folder_.path()))
-            if (entry.is_regular_file() &&
-                entry.path().string().find(hex.substr(hex.size() - 40)) != std::string::npos)
-                return entry.path();
-        ADD_FAILURE() << "no file of " << hex;
-        return {};
-    }
-
-    kv::testing::Folder folder_;
-};
-
-class RedisPlace final : public Place {
-public:
-    [[nodiscard]] std::string url() const override { return "redis://" + redis_.place(); }
-    [[nodiscard]] std::string source() const override { return "node"; }
-    void lose(const kv::BlockName& name) override {
-        ASSERT_EQ(redis_.ask("DEL " + kv::to_wire(name)), ":1");
-    }
-    void damage(const kv::BlockName& name) override {
-        static_cast<void>(redis_.ask("SETRANGE " + kv::to_wire(name) + " 2000 !!"));
-    }
-    [[nodiscard]] std::size_t count() override {
-        return std::stoul(redis_.ask("DBSIZE").substr(1));
-    }
-
-private:
-    RedisProcess redis_;
-};
+/// A whole block with the same header, but for the checksums.
+std::string with_other_bits(const std::string& value) {
+    const auto block = kv::decode_block(value);
+    EXPECT_TRUE(block.has_value());
+    return kv::encode_block(block->header, block->payload.size(),
+                            [&block](std::span<std::byte> payload) {
+                                std::ranges::copy(block->payload, payload.begin());
+                                payload.front() ^= std::byte{1};
+                            });
+}
 
 class RemoteTiersTest : public ::testing::TestWithParam<std::string_view> {
 protected:
     void SetUp() override {
-        if (GetParam() == "Directory") {
-            place_ = std::make_unique<DirectoryPlace>();
-        } else if (kvnode::testing::redis_server_program().empty()) {
-            GTEST_SKIP() << "there is no redis-server here";
-        } else {
-            place_ = std::make_unique<RedisPlace>();
-        }
+        place_ = make_place(GetParam());
+        if (!place_) GTEST_SKIP() << "there is no redis-server here";
     }
 
     [[nodiscard]] TestWorker::Setup setup(
@@ -134,6 +76,7 @@ protected:
         Stream stream = answer(worker, story(1));
         EXPECT_EQ(sources(stream), Sources{});
         EXPECT_GE(place_->count(), kBlocks);
+        place_->restart();
         return stream;
     }
 
@@ -161,7 +104,15 @@ protected:
     std::vector<kv::BlockKey> keys_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Places, RemoteTiersTest, ::testing::Values("Directory", "Redis"),
+INSTANTIATE_TEST_SUITE_P(Places, RemoteTiersTest,
+                         ::testing::Values("Directory", "Redis", "Node", "SsdNode"),
+                         [](const auto& info) { return std::string(info.param); });
+
+/// What is in a node's memory alone nobody can damage.
+class DamagedTiersTest : public RemoteTiersTest {};
+
+INSTANTIATE_TEST_SUITE_P(Places, DamagedTiersTest,
+                         ::testing::Values("Directory", "Redis", "SsdNode"),
                          [](const auto& info) { return std::string(info.param); });
 
 TEST_P(RemoteTiersTest, ANewWorkerGoesOnWithWhatAnotherLeft) {
@@ -190,7 +141,7 @@ TEST_P(RemoteTiersTest, AHoleCostsWhatIsInIt) {
     }
 }
 
-TEST_P(RemoteTiersTest, ADamagedBlockIsAMissAndIsReplaced) {
+TEST_P(DamagedTiersTest, ADamagedBlockIsAMissAndIsReplaced) {
     const Stream whole = leave();
     place_->damage(name(3));
     {
@@ -200,7 +151,8 @@ TEST_P(RemoteTiersTest, ADamagedBlockIsAMissAndIsReplaced) {
         EXPECT_EQ(sources(again), found(kBlocks - 1));
         TestClient client;
         EXPECT_THAT(client.fetch({.url = worker.url("/metrics")}).body,
-                    ::testing::HasSubstr("sluice_kv_corrupt_total 1\n"));
+                    HasSubstr(place_->checks_what_it_reads() ? "sluice_kv_corrupt_total 0\n"
+                                                             : "sluice_kv_corrupt_total 1\n"));
     }
     TestWorker worker(setup());
     EXPECT_EQ(sources(answer(worker, story(3))), found(kBlocks));
@@ -267,6 +219,22 @@ TEST_P(RemoteTiersTest, NobodyElseFindsIt) {
     EXPECT_EQ(sources(answer(fourth, story(5))), found(kBlocks));
 }
 
+// Other weights, and the same ones in another type.
+TEST_P(RemoteTiersTest, AnotherModelFindsNothing) {
+    static_cast<void>(leave());
+    for (const auto& [type, seed] :
+         {std::pair{checkpoint::DataType::kF32, 6}, std::pair{checkpoint::DataType::kF16, 5}}) {
+        TestWorker::Setup other = setup();
+        other.model = random_model(type, static_cast<std::uint64_t>(seed));
+        TestWorker worker(other);
+        EXPECT_EQ(sources(answer(worker, story(2))), Sources{});
+        TestWorker again(other);
+        EXPECT_EQ(sources(answer(again, story(3))), found(kBlocks)) << "what it left itself";
+    }
+    TestWorker first(setup());
+    EXPECT_EQ(sources(answer(first, story(4))), found(kBlocks));
+}
+
 TEST_P(RemoteTiersTest, AnotherBuildFindsItOnlyIfThatIsAllowed) {
     TestWorker::Setup compatible = setup();
     compatible.kv.compatible_builds = true;
@@ -285,6 +253,34 @@ TEST_P(RemoteTiersTest, APromptIsAnsweredWhateverTheTierPromises) {
     const Stream whole = leave();
     TestWorker worker(setup(std::nullopt));
     for (std::uint32_t i = 2; i < 8; ++i) expect_same(answer(worker, story(i)), whole);
+}
+
+// Two builds that should compute the same bits, and one doesn't.
+TEST(OtherBitsTest, OtherBitsUnderTheSameNameAreCountedAndTheFirstStay) {
+    NodePlace node;
+    TestWorker::Setup setup;
+    setup.kv.stores = {node.url()};
+    setup.kv.forced = kv::ForcedChoice::kRecompute;
+    const port::GenerateRequest asked = request(1, 6 * kBlock + 1, 8);
+    const std::vector<TokenId> expected = engine_tokens(asked);
+    const auto published = [&] {
+        TestWorker worker(setup);
+        FrameReader reader(worker.port(), asked);
+        EXPECT_EQ(reader.rest().tokens(), expected);
+        EXPECT_TRUE(worker.wait_until_published());
+        TestClient client;
+        return client.fetch({.url = worker.url("/metrics")}).body;
+    };
+    EXPECT_THAT(published(), HasSubstr("sluice_numerics_violations_total 0\n"));
+    const std::string name = node.any_name();
+    const std::string other = with_other_bits(node.value(name));
+    ASSERT_EQ(node.ask({"DEL", name}), ":1\r\n");
+    ASSERT_EQ(node.ask({"SET", name, other}), "+OK\r\n");
+    const std::string metrics = published();
+    EXPECT_THAT(metrics, HasSubstr("sluice_numerics_violations_total 1\n"));
+    EXPECT_THAT(metrics,
+                HasSubstr("sluice_kv_published_total{result=\"differs\",tier=\"node\"} 1\n"));
+    EXPECT_EQ(node.value(name), other);
 }
 
 /// What a disk may do to a store, and what a worker does about it: it computes.

@@ -30,16 +30,20 @@ using net::testing::TestClient;
 using HttpAnswer = net::testing::Answer;
 using std::chrono::milliseconds;
 
-/// The same for every test of a process; long contexts, so that requests can be made to last.
+/// Long contexts, so that requests can be made to last.
+inline std::shared_ptr<const engine::Model> random_model(checkpoint::DataType type,
+                                                         std::uint64_t seed) {
+    checkpoint::HyperParameters parameters = test::tiny_hyper_parameters();
+    parameters.context_length = 65'536;
+    const auto bytes = test::random_model(parameters, type, seed);
+    auto loaded = engine::Model::load(test::write_temporary("worker-tiny.gguf", bytes));
+    EXPECT_TRUE(loaded.has_value()) << (loaded ? "" : loaded.error().to_string());
+    return *loaded;
+}
+
+/// The same for every test of a process.
 inline std::shared_ptr<const engine::Model> tiny_model() {
-    static const std::shared_ptr<const engine::Model> model = [] {
-        checkpoint::HyperParameters parameters = test::tiny_hyper_parameters();
-        parameters.context_length = 65'536;
-        const auto bytes = test::random_model(parameters, checkpoint::DataType::kF32, 5);
-        auto loaded = engine::Model::load(test::write_temporary("worker-tiny.gguf", bytes));
-        EXPECT_TRUE(loaded.has_value()) << (loaded ? "" : loaded.error().to_string());
-        return *loaded;
-    }();
+    static const auto model = random_model(checkpoint::DataType::kF32, 5);
     return model;
 }
 
@@ -90,13 +94,15 @@ public:
         milliseconds heartbeat = std::chrono::hours(1);
         KvOptions kv{};
         std::size_t ranks = 1;
+        std::shared_ptr<const engine::Model> model{};  ///< Null: `tiny_model`.
     };
 
     TestWorker() : TestWorker(Setup{}) {}
     explicit TestWorker(Setup setup) : TestWorker(setup, nullptr) {
         loop_.call([&] {
             setup.engine.on_step = [this](const engine::StepReport&) { gate.pass(); };
-            EXPECT_TRUE(server_->serve(tiny_model(), setup.engine, setup.ranks).has_value());
+            const auto model = setup.model ? setup.model : tiny_model();
+            EXPECT_TRUE(server_->serve(model, setup.engine, setup.ranks).has_value());
         });
     }
     /// Listens, but never gets its model.

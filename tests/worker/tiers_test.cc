@@ -42,7 +42,30 @@ port::GenerateRequest story(std::uint32_t id, std::size_t prompt = 10 * kBlock +
     asked.rid = rid(id);
     asked.kv.tenant = "acme";
     asked.kv.salt = "acme";
+    asked.return_logprob = true;
     return asked;
+}
+
+/// Tokens and log-probabilities.
+struct Bits {
+    std::vector<TokenId> tokens;
+    std::vector<port::PositionLogprobs> logprobs;
+    bool operator==(const Bits&) const = default;
+};
+
+Bits bits(const Stream& stream) {
+    Bits bits{.tokens = stream.tokens()};
+    for (const port::GenerateFrame& frame : stream.frames)
+        bits.logprobs.insert(bits.logprobs.end(), frame.output_logprobs.begin(),
+                             frame.output_logprobs.end());
+    EXPECT_EQ(bits.tokens.size(), bits.logprobs.size());
+    return bits;
+}
+
+/// Of a worker that has nothing yet, and no tiers.
+Bits cold(const port::GenerateRequest& asked) {
+    TestWorker worker;
+    return bits(answer(worker, asked));
 }
 
 std::vector<kv::BlockKey> keys_of(TestWorker& worker, const port::GenerateRequest& asked) {
@@ -61,12 +84,12 @@ Sources sources(const Stream& stream) { return stream.frames.back().cached_token
 
 TEST(TiersTest, WhatLeftThePoolComesBackFromMemory) {
     TestWorker worker(small_pool());
-    const auto expected = engine_tokens(story(1));
-    EXPECT_EQ(answer(worker, story(1)).tokens(), expected);
+    const auto expected = cold(story(1));
+    EXPECT_EQ(bits(answer(worker, story(1))), expected);
     EXPECT_EQ(sources(answer(worker, story(2))), (Sources{{"pool", 10 * kBlock}}));
     push_out(worker, 3);
     const Stream again = answer(worker, story(4));
-    EXPECT_EQ(again.tokens(), expected);
+    EXPECT_EQ(bits(again), expected);
     EXPECT_EQ(sources(again), (Sources{{"dram", 10 * kBlock}}));
     EXPECT_EQ(again.frames.back().cached_tokens, 10 * kBlock);
     EXPECT_TRUE(worker.wait_until_idle());
@@ -121,9 +144,9 @@ TEST(TiersTest, AnAnswerIsKeptForTheNextTurn) {
     next.rid = rid(3);
     next.input_ids.insert(next.input_ids.end(), tokens.begin(), tokens.end());
     next.input_ids.push_back(5);
-    const auto expected = engine_tokens(next);
+    const auto expected = cold(next);
     const Stream stream = answer(worker, next);
-    EXPECT_EQ(stream.tokens(), expected);
+    EXPECT_EQ(bits(stream), expected);
     // The last token's row was never computed, so neither was its block.
     EXPECT_EQ(sources(stream), (Sources{{"dram", 4 * kBlock}}));
 }
@@ -139,10 +162,10 @@ TEST(TiersTest, NobodyElseFindsIt) {
     other_user.kv.own_from = 100;
     port::GenerateRequest only_by_name = story(5);
     only_by_name.kv.salt = "other";
-    const auto expected = engine_tokens(story(1));
+    const auto expected = cold(story(1));
     for (const auto& request : {other_tenant, only_by_name}) {
         const Stream stream = answer(worker, request);
-        EXPECT_EQ(stream.tokens(), expected);
+        EXPECT_EQ(bits(stream), expected);
         EXPECT_EQ(sources(stream), Sources{});
         push_out(worker, 6);
     }
@@ -171,10 +194,10 @@ TEST(TiersTest, WhatIsComputedAgainHasTheSameBits) {
     TestWorker::Setup setup = small_pool();
     setup.kv.forced = kv::ForcedChoice::kRecompute;
     TestWorker worker(setup);
-    const auto expected = engine_tokens(story(1));
+    const auto expected = cold(story(1));
     for (std::uint32_t i = 1; i < 6; i += 2) {
         const Stream stream = answer(worker, story(i));
-        EXPECT_EQ(stream.tokens(), expected);
+        EXPECT_EQ(bits(stream), expected);
         EXPECT_EQ(sources(stream), Sources{});
         push_out(worker, i + 1);
     }
@@ -186,7 +209,7 @@ TEST(TiersTest, WhatIsComputedAgainHasTheSameBits) {
 TEST(TiersTest, AnotherWorkersPoolIsASource) {
     TestWorker left;
     TestWorker right({.kv = {.forced = kv::ForcedChoice::kLoad}});
-    const auto expected = engine_tokens(story(1));
+    const auto expected = cold(story(1));
     static_cast<void>(answer(left, story(1)));
     port::GenerateRequest asked = story(2);
     port::KvSource source{.url = left.url(), .keys = keys_of(left, asked)};
@@ -194,7 +217,7 @@ TEST(TiersTest, AnotherWorkersPoolIsASource) {
     source.keys.resize(7);
     asked.kv.sources = {source};
     const Stream stream = answer(right, asked);
-    EXPECT_EQ(stream.tokens(), expected);
+    EXPECT_EQ(bits(stream), expected);
     EXPECT_EQ(sources(stream), (Sources{{"peer", 7 * kBlock}}));
     EXPECT_TRUE(left.wait_until_idle());
 }
@@ -202,7 +225,7 @@ TEST(TiersTest, AnotherWorkersPoolIsASource) {
 TEST(TiersTest, AnotherWorkersMemoryIsASourceForTheSameTenant) {
     TestWorker left(small_pool());
     TestWorker right(small_pool());
-    const auto expected = answer(left, story(1)).tokens();
+    const auto expected = bits(answer(left, story(1)));
     push_out(left, 2);
     port::GenerateRequest asked = story(3);
     asked.kv.sources = {{.url = left.url(), .hold = {}, .keys = keys_of(left, asked)}};
@@ -213,7 +236,7 @@ TEST(TiersTest, AnotherWorkersMemoryIsASourceForTheSameTenant) {
     push_out(right, 4);
     asked.kv.tenant = "acme";
     const Stream stream = answer(right, asked);
-    EXPECT_EQ(stream.tokens(), expected);
+    EXPECT_EQ(bits(stream), expected);
     EXPECT_EQ(sources(stream), (Sources{{"peer", 10 * kBlock}}));
 }
 
@@ -227,7 +250,7 @@ TEST(TiersTest, ASourceThatIsGoneCostsNothingButTime) {
     port::GenerateRequest asked = story(2);
     asked.kv.sources = {{.url = gone, .keys = {sha256("not ours")}}};
     const Stream stream = answer(right, asked);
-    EXPECT_EQ(stream.tokens(), engine_tokens(story(1)));
+    EXPECT_EQ(bits(stream), cold(story(1)));
     EXPECT_EQ(sources(stream), Sources{});
 }
 
