@@ -23,7 +23,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kMarker = "sluice-ssd-tier";
-constexpr std::string_view kMarkerText = "sluice ssd tier, format 1\n";
+constexpr std::string_view kMarkerText = "sluice ssd tier, format 2\n";
+/// What it says is read as well; from then on the folder is of format 2, which older programs refuse.
+constexpr std::string_view kOldMarkerText = "sluice ssd tier, format 1\n";
 constexpr std::string_view kSegmentEnd = ".segment";
 constexpr std::string_view kLivesEnd = ".lives";
 constexpr std::size_t kNumberDigits = 16;
@@ -89,7 +91,7 @@ Result<SsdDirectory> SsdDirectory::open(std::string path) {
     }
     const auto text = marker_text(fd.get(), marker);
     if (!text) return std::unexpected(text.error());
-    if (text->empty()) {
+    if (text->empty() || *text == kOldMarkerText) {
         if (auto marked = mark(fd.get(), marker); !marked) return std::unexpected(marked.error());
     } else if (*text != kMarkerText) {
         return std::unexpected(Error::unsupported(

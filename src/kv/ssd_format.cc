@@ -11,7 +11,10 @@ namespace {
 constexpr std::string_view kSegmentMagic = "SLUICESG";
 constexpr std::string_view kEntryMagic = "SLE1";
 constexpr std::string_view kFooterMagic = "SLUICEFT";
-constexpr std::uint32_t kVersion = 1;
+/// Of first sectors, which format 2 has left as they were.
+constexpr std::uint32_t kSegmentVersion = 1;
+constexpr std::uint32_t kFooterVersion = 2;
+constexpr std::uint32_t kFooterVersionWithoutParents = 1;
 constexpr std::size_t kChecksumBytes = 16;
 constexpr std::size_t kSegmentHeaderBytes = 8 + 4 + 1 + 8 + 8;
 constexpr std::size_t kEntryFixedBytes = 4 + 4 + 8 + 8 + 8 + 8 + 4 + kChecksumBytes;
@@ -57,7 +60,7 @@ std::string encode_segment_header(const SsdSegmentHeader& header) {
     std::string bytes;
     ByteWriter writer(bytes);
     writer.text(kSegmentMagic);
-    writer.number(kVersion);
+    writer.number(kSegmentVersion);
     writer.number(static_cast<std::uint8_t>(header.retention));
     writer.number(header.number);
     writer.number(header.nonce);
@@ -70,10 +73,10 @@ Result<SsdSegmentHeader> decode_segment_header(std::string_view sector) {
     if (sector.size() != kSsdSectorBytes || !sector.starts_with(kSegmentMagic))
         return corrupt("is no segment");
     ByteReader reader(sector.substr(kSegmentMagic.size()));
-    if (const auto version = reader.number<std::uint32_t>(); version != kVersion) {
+    if (const auto version = reader.number<std::uint32_t>(); version != kSegmentVersion) {
         return std::unexpected(
             Error::unsupported("is a segment of format " + std::to_string(version) +
-                               "; this program knows " + std::to_string(kVersion)));
+                               "; this program knows " + std::to_string(kSegmentVersion)));
     }
     if (!checked(sector, kSegmentHeaderBytes)) return corrupt("has a damaged first sector");
     const auto retention = reader.number<std::uint8_t>();
@@ -150,6 +153,7 @@ std::string encode_footer(std::span<const SsdRecord> records, std::uint64_t foot
         writer.number(static_cast<std::uint64_t>(record.expires_ms));
         writer.number(record.slot);
         writer.number(static_cast<std::uint32_t>(record.name.size()));
+        writer.number(record.parent);
         writer.text(record.name);
     }
     const std::size_t footer_bytes = bytes.size();
@@ -159,7 +163,7 @@ std::string encode_footer(std::span<const SsdRecord> records, std::uint64_t foot
     std::string last;
     ByteWriter trailer(last);
     trailer.text(kFooterMagic);
-    trailer.number(kVersion);
+    trailer.number(kFooterVersion);
     trailer.number(static_cast<std::uint32_t>(records.size()));
     trailer.number(footer_offset);
     trailer.number(std::uint64_t{footer_bytes});
@@ -179,9 +183,9 @@ Result<SsdTrailer> decode_trailer(std::string_view sector, std::uint64_t nonce,
         return corrupt("has no footer");
     }
     ByteReader reader(sector.substr(kFooterMagic.size()));
-    if (reader.number<std::uint32_t>() != kVersion)
+    SsdTrailer trailer{.version = reader.number<std::uint32_t>()};
+    if (trailer.version != kFooterVersion && trailer.version != kFooterVersionWithoutParents)
         return corrupt("has a footer of another format");
-    SsdTrailer trailer;
     trailer.entries = reader.number<std::uint32_t>();
     trailer.footer_offset = reader.number<std::uint64_t>();
     trailer.footer_bytes = reader.number<std::uint64_t>();
@@ -202,12 +206,14 @@ Result<std::vector<SsdRecord>> decode_footer(std::string_view bytes, const SsdTr
     if (bytes.size() != trailer.footer_bytes || checksum_of(bytes) != trailer.footer_checksum)
         return corrupt("has a damaged footer");
     std::vector<SsdRecord> records;
-    records.reserve(std::min<std::size_t>(trailer.entries, bytes.size() / kSsdRecordBytes));
+    const bool has_parents = trailer.version != kFooterVersionWithoutParents;
+    const std::size_t record_bytes = kSsdRecordBytes - (has_parents ? 0 : sizeof(std::uint64_t));
+    records.reserve(std::min<std::size_t>(trailer.entries, bytes.size() / record_bytes));
     ByteReader reader(bytes);
     std::uint64_t free_from = kSsdSectorBytes;
     std::uint32_t free_slot = 0;
     for (std::uint32_t i = 0; i < trailer.entries; ++i) {
-        if (reader.left() < kSsdRecordBytes) return corrupt("has a footer that is cut off");
+        if (reader.left() < record_bytes) return corrupt("has a footer that is cut off");
         SsdRecord record;
         record.offset = reader.number<std::uint64_t>();
         record.value_bytes = reader.number<std::uint64_t>();
@@ -215,6 +221,7 @@ Result<std::vector<SsdRecord>> decode_footer(std::string_view bytes, const SsdTr
         record.expires_ms = static_cast<std::int64_t>(reader.number<std::uint64_t>());
         record.slot = reader.number<std::uint32_t>();
         const auto name_bytes = reader.number<std::uint32_t>();
+        if (has_parents) record.parent = reader.number<std::uint64_t>();
         if (name_bytes > kSsdNameBytes || reader.left() < name_bytes)
             return corrupt("has a footer with a name that is longer than any");
         record.name = reader.text(name_bytes);

@@ -1,6 +1,6 @@
 #pragma once
 
-// What stands in a segment file of the SSD tier, format 1. Everything starts at a sector of 4096 bytes,
+// What stands in a segment file of the SSD tier, format 2. Everything starts at a sector of 4096 bytes,
 // so that it can be read and written past the page cache.
 //
 //   sector 0   "SLUICESG", version u32, retention u8, number u64, nonce u64, checksum
@@ -8,13 +8,15 @@
 //              XXH3-128 of the value, checksum of all this and the name; name; value at a multiple
 //              of 64 bytes; filled up with zeros to a whole sector
 //   footer     for each entry: offset u64, value bytes u64, sequence u64, expiry i64, slot u32,
-//              name bytes u32, name; filled up with zeros to a whole sector
+//              name bytes u32, parent u64 (kv/ssd_kin.h), name; filled up with zeros to a whole sector
 //   last       "SLUICEFT", version u32, entries u32, offset of the footer u64, its bytes u64, nonce u64,
 //   sector     checksum of the footer, checksum of this
 //
 // Numbers are little-endian, checksums XXH3-128. The nonce is random and known to nobody: a value that
 // looks like an entry is not taken for one when a torn segment is searched. A segment without a footer
 // was being written when its process ended.
+//
+// In format 1 footers have no parents; it is read, as if nothing followed anything, and not written.
 
 #include <cstddef>
 #include <cstdint>
@@ -27,6 +29,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/retention.h"
+#include "kv/ssd_kin.h"
 
 namespace sluice::kv {
 
@@ -36,7 +39,7 @@ inline constexpr std::size_t kSsdNameBytes = limits::kKvNameBytes;
 /// Bounds a footer, what a start reads, and the steps taken while others wait.
 inline constexpr std::size_t kSsdSegmentEntries = 65'536;
 /// Bytes of a record in a footer, its name aside.
-inline constexpr std::size_t kSsdRecordBytes = 40;
+inline constexpr std::size_t kSsdRecordBytes = 48;
 /// Expiry of what never expires; else milliseconds since 1970.
 inline constexpr std::int64_t kSsdNever = INT64_MAX;
 
@@ -64,11 +67,13 @@ struct SsdRecord {
     std::uint64_t sequence = 0;
     std::int64_t expires_ms = kSsdNever;
     std::uint32_t slot = 0;
+    std::uint64_t parent = kSsdNoKin;
     std::string name;
     bool operator==(const SsdRecord&) const = default;
 };
 
 struct SsdTrailer {
+    std::uint32_t version = 0;
     std::uint32_t entries = 0;
     std::uint64_t footer_offset = 0;
     std::uint64_t footer_bytes = 0;  ///< Without what fills up its last sector.

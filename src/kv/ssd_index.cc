@@ -10,6 +10,8 @@ namespace {
 
 /// Slots that one step of a walk looks at: others wait meanwhile.
 constexpr std::size_t kStep = 4096;
+/// A life is made longer by at least so much: a hot entry's life is not written with every use.
+constexpr std::int64_t kLongerMilliseconds = 60'000;
 
 }  // namespace
 
@@ -31,6 +33,7 @@ void SsdIndex::add(Segment& segment, const SsdRecord& record) {
     entry.value_bytes = record.value_bytes;
     entry.sequence = record.sequence;
     entry.expires_ms = record.expires_ms;
+    entry.parent = record.parent;
     const Place place{.segment = &segment, .slot = record.slot};
     segment.bytes += ssd_entry_bytes(record.name.size(), record.value_bytes);
 
@@ -47,6 +50,7 @@ void SsdIndex::add(Segment& segment, const SsdRecord& record) {
     }
     known = by_name_.emplace(record.name, Location{.segment = &segment, .slot = record.slot}).first;
     entry.name = &known->first;
+    if (entry.parent != kSsdNoKin) followers_.insert(follower_at(place));
     segment.live += 1;
     segment.live_bytes += place.bytes();
     live_bytes_[static_cast<std::size_t>(segment.header.retention)] += place.bytes();
@@ -110,6 +114,39 @@ std::vector<std::uint64_t> SsdIndex::dead_segments() const {
     return numbers;
 }
 
+std::optional<SsdIndex::Place> SsdIndex::find_kin(std::uint64_t kin) {
+    if (kin == kSsdNoKin) return std::nullopt;
+    const auto found = by_name_.find(ByKin{kin});
+    if (found == by_name_.end()) return std::nullopt;
+    return Place{.segment = found->second.segment, .slot = found->second.slot};
+}
+
+bool SsdIndex::is_followed_outside(std::uint64_t kin, std::uint64_t number) const {
+    const auto is_of = [&](auto at) { return at != followers_.end() && at->parent == kin; };
+    const auto first = followers_.lower_bound({.parent = kin});
+    if (!is_of(first)) return false;
+    return first->number != number ||
+           is_of(followers_.lower_bound({.parent = kin, .number = number + 1}));
+}
+
+std::optional<SsdIndex::Place> SsdIndex::follower(std::uint64_t kin) {
+    const auto first = followers_.lower_bound({.parent = kin});
+    if (first == followers_.end() || first->parent != kin) return std::nullopt;
+    return at(first->number, first->slot);
+}
+
+void SsdIndex::use(const Place& place, std::int64_t now_ms, std::int64_t until_ms) {
+    // What was used lately, and all before it, is left alone: only the first use of a chain's end in
+    // a while walks all of it.
+    for (std::optional<Place> each = place; each; each = find_kin(each->entry().parent)) {
+        const Entry& entry = each->entry();
+        const bool ends_early = entry.expires_ms <= until_ms - kLongerMilliseconds;
+        if (entry.expires_ms <= now_ms || (entry.used && !ends_early)) return;
+        set_used(*each);
+        if (ends_early) set_expiry(*each, until_ms);
+    }
+}
+
 void SsdIndex::set_used(const Place& place) {
     if (std::exchange(place.entry().used, true)) return;
     place.segment->used_bytes += place.bytes();
@@ -128,6 +165,7 @@ void SsdIndex::kill(const Place& place) {
     place.segment->live_bytes -= bytes;
     if (entry.used) place.segment->used_bytes -= bytes;
     live_bytes_[static_cast<std::size_t>(place.segment->header.retention)] -= bytes;
+    if (entry.parent != kSsdNoKin) followers_.erase(follower_at(place));
     by_name_.erase(by_name_.find(*entry.name));
     entry.name = nullptr;
     set_expiry(place, kSsdErased);
@@ -140,22 +178,26 @@ void SsdIndex::mark_dirty(const Place& place) {
     ++dirty_;
 }
 
-SsdIndex::Segment* SsdIndex::victim() {
-    Segment* best = nullptr;
-    double best_gain = -1;
-    const std::uint64_t newest = segments_.empty() ? 0 : segments_.rbegin()->first;
+double SsdIndex::gain(const Segment& segment, std::uint64_t kept_bytes) const {
+    // Cost and benefit as in log-structured file systems (Rosenblum and Ousterhout, 1991).
+    const double kept = static_cast<double>(kept_bytes) /
+                        static_cast<double>(std::max<std::uint64_t>(segment.bytes, 1));
+    const std::uint64_t newest = segments_.rbegin()->first;
+    return (1 - kept) / (1 + kept) * static_cast<double>(newest - segment.header.number);
+}
+
+std::vector<std::uint64_t> SsdIndex::victims(std::size_t most) const {
+    std::vector<std::pair<double, std::uint64_t>> best;
     for (const auto& [number, segment] : segments_) {
         if (segment->open) continue;
-        if (segment->live == 0) return segment.get();
-        // Cost and benefit as in log-structured file systems (Rosenblum and Ousterhout, 1991).
-        const double used = static_cast<double>(segment->used_bytes) /
-                            static_cast<double>(std::max<std::uint64_t>(segment->bytes, 1));
-        const double gain = (1 - used) / (1 + used) * static_cast<double>(newest - number);
-        if (gain <= best_gain) continue;
-        best_gain = gain;
-        best = segment.get();
+        if (segment->live == 0) return {number};
+        best.emplace_back(-gain(*segment, segment->used_bytes), number);
     }
-    return best;
+    most = std::min(most, best.size());
+    std::ranges::partial_sort(best, best.begin() + static_cast<std::ptrdiff_t>(most));
+    std::vector<std::uint64_t> numbers;
+    for (std::size_t i = 0; i < most; ++i) numbers.push_back(best[i].second);
+    return numbers;
 }
 
 std::vector<SsdIndex::DirtyLives> SsdIndex::take_dirty() {

@@ -1,8 +1,8 @@
 #pragma once
 
-// Where every entry of the SSD tier is, and what its segments are worth: how much of each is alive,
-// and how much was used since it was written. A name has one live entry at most: of two the one with
-// the higher sequence counts.
+// Where every entry of the SSD tier is, what follows it in its chain, and what its segments are worth:
+// how much of each is alive, and how much was used since it was written. A name has one live entry at
+// most: of two the one with the higher sequence counts.
 //
 // Not thread-safe; does no I/O. Expiries are milliseconds since 1970.
 
@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -18,6 +19,7 @@
 
 #include "kv/ssd_file.h"
 #include "kv/ssd_format.h"
+#include "kv/ssd_kin.h"
 #include "kv/ssd_lives.h"
 
 namespace sluice::kv {
@@ -30,6 +32,7 @@ public:
         std::uint64_t value_bytes = 0;
         std::uint64_t sequence = 0;
         std::int64_t expires_ms = kSsdErased;
+        std::uint64_t parent = kSsdNoKin;
         bool used = false;   ///< Since it was written.
         bool dirty = false;  ///< Its life has changed and was not taken yet.
     };
@@ -85,14 +88,25 @@ public:
     /// Segments without a live entry that nothing is written to.
     [[nodiscard]] std::vector<std::uint64_t> dead_segments() const;
 
-    void set_used(const Place& place);
+    /// A use, of all that it follows, too, so that nobody finds a chain's end without its start. What
+    /// would end a minute or more before `until` lives until then, unless that was over at `now`.
+    void use(const Place& place, std::int64_t now_ms, std::int64_t until_ms = 0);
     void set_expiry(const Place& place, std::int64_t expires_ms);
     /// Nothing happens to what is dead.
     void kill(const Place& place);
 
-    /// The segment whose reclaim gains the most for what it costs: little of it was used, and it had
-    /// its chance for long. Null if none can be reclaimed.
-    [[nodiscard]] Segment* victim();
+    /// What an entry of that kin is found by; nothing if none is alive.
+    [[nodiscard]] std::optional<Place> find_kin(std::uint64_t kin);
+    /// Whether something alive in another segment than `number` follows it.
+    [[nodiscard]] bool is_followed_outside(std::uint64_t kin, std::uint64_t number) const;
+    /// Something alive that follows it.
+    [[nodiscard]] std::optional<Place> follower(std::uint64_t kin);
+
+    /// What reclaiming a segment of which `kept_bytes` have to be written again gains for what it costs.
+    [[nodiscard]] double gain(const Segment& segment, std::uint64_t kept_bytes) const;
+    /// The segments whose reclaim gains the most if no more is kept than what was used: at most `most`,
+    /// the best one first, and that alone if nothing is alive in it.
+    [[nodiscard]] std::vector<std::uint64_t> victims(std::size_t most) const;
     [[nodiscard]] std::vector<DirtyLives> take_dirty();
     [[nodiscard]] bool dirty() const { return dirty_ != 0; }
     /// Segments in which something died since this was asked.
@@ -105,21 +119,45 @@ public:
     }
 
 private:
+    /// Names are hashed by their kin, so that they are found by that as well.
+    struct ByKin {
+        std::uint64_t kin = kSsdNoKin;
+    };
     struct Hash {
         using is_transparent = void;
-        std::size_t operator()(std::string_view text) const {
-            return std::hash<std::string_view>{}(text);
+        std::size_t operator()(std::string_view name) const { return ssd_kin(name); }
+        std::size_t operator()(ByKin by) const { return by.kin; }
+    };
+    struct Equal {
+        using is_transparent = void;
+        bool operator()(std::string_view left, std::string_view right) const {
+            return left == right;
         }
+        bool operator()(ByKin by, std::string_view name) const { return by.kin == ssd_kin(name); }
+        bool operator()(std::string_view name, ByKin by) const { return by.kin == ssd_kin(name); }
+    };
+    struct Follower {
+        std::uint64_t parent = kSsdNoKin;
+        std::uint64_t number = 0;
+        std::uint32_t slot = 0;
+        auto operator<=>(const Follower&) const = default;
     };
     struct Location {
         Segment* segment = nullptr;
         std::uint32_t slot = 0;
     };
 
+    void set_used(const Place& place);
     void mark_dirty(const Place& place);
+    [[nodiscard]] static Follower follower_at(const Place& place) {
+        return {.parent = place.entry().parent,
+                .number = place.segment->header.number,
+                .slot = place.slot};
+    }
 
     std::map<std::uint64_t, std::unique_ptr<Segment>> segments_;  ///< Oldest first.
-    std::unordered_map<std::string, Location, Hash, std::equal_to<>> by_name_;
+    std::unordered_map<std::string, Location, Hash, Equal> by_name_;
+    std::set<Follower> followers_;  ///< Alive; what they follow may be gone.
     std::array<std::uint64_t, 3> live_bytes_{};
     std::size_t dirty_ = 0;  ///< Entries.
 };

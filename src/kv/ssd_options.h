@@ -35,7 +35,7 @@ struct SsdOptions {
     std::uint64_t segment_bytes = 0;
     std::uint64_t queue_bytes = limits::kSsdQueueBytes;
     std::size_t read_depth = 32;            ///< Reads that the disk has at a time.
-    std::size_t entries = 4 * 1024 * 1024;  ///< At most; each takes some 250 bytes of memory.
+    std::size_t entries = 4 * 1024 * 1024;  ///< At most; each takes some 330 bytes of memory.
     bool uring = true;                      ///< Where the kernel has it.
     bool direct = true;                     ///< Past the page cache, where the file system can.
     FaultPoints faults{};
@@ -64,8 +64,9 @@ struct SsdStats {
     std::uint64_t refused = 0;         ///< Puts too large for a segment, or named too long.
     std::uint64_t write_failures = 0;  ///< Entries lost because the disk failed or was full.
 
-    std::uint64_t user_bytes = 0;     ///< Written for puts.
-    std::uint64_t carried_bytes = 0;  ///< Written again because they were in use when reclaimed.
+    std::uint64_t user_bytes = 0;  ///< Written for puts.
+    std::uint64_t carried_bytes =
+        0;  ///< Written again: in use, or followed by what is, when reclaimed.
     std::uint64_t written_bytes = 0;  ///< All that went to the disk since the start: its wear.
     std::uint64_t reclaims = 0;       ///< Segments.
     std::uint64_t reclaimed = 0;      ///< Entries that went with them.

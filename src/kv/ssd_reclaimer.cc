@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "kv/ssd_salvage.h"
 
 namespace sluice::kv {
 namespace {
@@ -14,6 +15,13 @@ constexpr std::size_t kSegmentsMax = 2048;
 constexpr std::uint64_t kGrowth = 8;
 /// Segments that it leaves room for at least: with less none could ever be opened again.
 constexpr std::uint64_t kLeast = 3;
+/// Segments that are looked at closely, and their entries, to find the one whose reclaim gains most.
+constexpr std::size_t kVictims = 8;
+constexpr std::size_t kVictimEntries = 65'536;
+/// What nobody has used may be carried for what follows it: this share of what puts write.
+constexpr std::uint64_t kFollowedShare = 5;
+/// Entries that end under one lock.
+constexpr std::size_t kEndedAtATime = 1'024;
 
 std::int64_t milliseconds(std::chrono::system_clock::time_point time) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
@@ -53,26 +61,63 @@ void SsdReclaimer::segment_opened() {
     bytes_max_ = std::min(options_.bytes, bytes_max_ + options_.segment_bytes / kGrowth);
 }
 
+bool SsdReclaimer::is_over(const SsdIndex::Entry& entry, std::int64_t now_ms) const {
+    // What is put again is replaced soon.
+    return entry.expires_ms <= now_ms || state_.queue.find(*entry.name) != nullptr;
+}
+
+std::optional<std::uint64_t> SsdReclaimer::choose_segment(std::int64_t now_ms) {
+    std::vector<std::uint64_t> numbers;
+    {
+        const std::lock_guard lock(state_.mutex);
+        numbers = state_.index.victims(kVictims);
+    }
+    const auto over = [&](const SsdIndex::Entry& entry) { return is_over(entry, now_ms); };
+    std::optional<std::uint64_t> best;
+    double best_gain = -1;
+    std::size_t looked_at = 0;
+    for (const std::uint64_t number : numbers) {
+        const std::lock_guard lock(state_.mutex);
+        SsdIndex::Segment& segment = *state_.index.segment(number);
+        // They come by what they gain at most.
+        const double at_most = state_.index.gain(segment, segment.used_bytes);
+        if (looked_at > kVictimEntries || at_most <= best_gain) break;
+        looked_at += segment.entries.size();
+        const SsdSalvage all(state_.index, segment, {}, over);
+        const double gain = state_.index.gain(segment, all.bytes());
+        if (gain <= best_gain) continue;
+        best_gain = gain;
+        best = number;
+    }
+    return best;
+}
+
+std::uint64_t SsdReclaimer::allowance() {
+    const std::uint64_t put = state_.counts.user_bytes;
+    const std::uint64_t earned = (put - std::exchange(allowed_for_, put)) / kFollowedShare;
+    allowance_ = std::min(options_.segment_bytes / 2, allowance_ + earned);
+    return allowance_;
+}
+
 bool SsdReclaimer::choose(Victim& victim) {
     const std::int64_t now = milliseconds(options_.clock());
+    const auto number = choose_segment(now);
+    if (!number) return false;
     const std::lock_guard lock(state_.mutex);
-    SsdIndex::Segment* segment = state_.index.victim();
-    if (segment == nullptr) return false;
-    victim.header = segment->header;
-    victim.file = segment->file;
-    std::uint64_t carried = 0;
-    for (std::uint32_t slot = 0; slot < segment->entries.size(); ++slot) {
-        const SsdIndex::Place place{.segment = segment, .slot = slot};
-        const SsdIndex::Entry& entry = place.entry();
-        if (entry.name == nullptr || !entry.used || entry.expires_ms <= now) continue;
-        if (state_.queue.find(*entry.name) != nullptr) continue;  // Soon replaced.
-        carried += place.bytes();
-        if (carried > options_.segment_bytes / 2) break;
-        victim.hot.push_back({.name = *entry.name,
+    SsdIndex::Segment& segment = *state_.index.segment(*number);
+    victim.header = segment.header;
+    victim.file = segment.file;
+    const SsdSalvage salvage(state_.index, segment,
+                             {.bytes = options_.segment_bytes / 2, .followed_bytes = allowance()},
+                             [&](const SsdIndex::Entry& entry) { return is_over(entry, now); });
+    allowance_ -= salvage.followed_bytes();
+    for (const std::uint32_t slot : salvage.slots()) {
+        const SsdIndex::Place place{.segment = &segment, .slot = slot};
+        victim.hot.push_back({.name = *place.entry().name,
                               .slot = slot,
-                              .offset = entry.offset,
+                              .offset = place.entry().offset,
                               .bytes = place.bytes(),
-                              .expires_ms = entry.expires_ms});
+                              .expires_ms = place.entry().expires_ms});
     }
     return true;
 }
@@ -81,6 +126,7 @@ bool SsdReclaimer::reclaim_one() {
     Victim victim;
     if (!choose(victim)) return false;
     if (!victim.hot.empty()) carry(victim);
+    end_followers(victim.header.number);
     // What replaced or erased something elsewhere may have been in this segment.
     if (auto synced = lives_.sync(); !synced)
         log::warn("{}: lives: {}", directory_.path(), synced.error().to_string());
@@ -122,6 +168,37 @@ bool SsdReclaimer::carry(const Victim& victim, const Hot& hot) {
         if (!appender_.open_segment(item.retention)) return false;
     }
     return appender_.append(item).has_value();
+}
+
+void SsdReclaimer::end_followers(std::uint64_t number) {
+    const std::int64_t now = milliseconds(options_.clock());
+    std::vector<std::uint64_t> ended;
+    {
+        const std::lock_guard lock(state_.mutex);
+        for (const SsdIndex::Entry& entry : state_.index.segment(number)->entries) {
+            if (entry.name == nullptr || is_over(entry, now)) continue;
+            const std::uint64_t kin = ssd_kin(*entry.name);
+            if (state_.index.is_followed_outside(kin, number)) ended.push_back(kin);
+        }
+    }
+    end_followers_of(std::move(ended));
+}
+
+void SsdReclaimer::end_followers_of(std::vector<std::uint64_t> ended) {
+    // Some at a time: others wait meanwhile.
+    while (!ended.empty()) {
+        const std::lock_guard lock(state_.mutex);
+        for (std::size_t step = 0; step < kEndedAtATime && !ended.empty(); ++step) {
+            const auto follower = state_.index.follower(ended.back());
+            if (!follower) {
+                ended.pop_back();
+                continue;
+            }
+            ended.push_back(ssd_kin(*follower->entry().name));
+            ++state_.counts.reclaimed;
+            state_.end(*follower, SsdChange::kReclaimed);
+        }
+    }
 }
 
 void SsdReclaimer::remove_dead(std::uint64_t number) {

@@ -1,16 +1,19 @@
 #pragma once
 
-// Makes room by whole segments: what was used since it was written is carried over into the open
-// segment of its class, the rest goes with the file. Chains are written from their root on and used
-// from their root on, so what goes first are their tails.
+// Makes room by whole segments: what is worth it (kv/ssd_salvage.h) is carried over into the open
+// segment of its class, the rest goes with the file, and with it what follows it elsewhere: nothing
+// outlives what it follows. So chains go from their tails, or as a whole.
 //
-// At most half a segment is carried, the first written first, so that every reclaim gains room; and the
-// room that carrying needs is kept free by whoever asks for room (`make_room`).
+// At most half a segment is carried, so that every reclaim gains room; and the room that carrying needs
+// is kept free by whoever asks for room (`make_room`). What nobody has used is carried for the sake of
+// what follows it alone, within a fifth of what puts write: that bounds what it costs in wear.
 //
 // Blocking; the thread that writes.
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
+#include <vector>
 
 #include "kv/ssd_appender.h"
 #include "kv/ssd_buffers.h"
@@ -59,11 +62,19 @@ private:
     };
 
     [[nodiscard]] bool has_room() const;
+    /// False: there is nothing to reclaim.
     [[nodiscard]] bool choose(Victim& victim);
+    [[nodiscard]] std::optional<std::uint64_t> choose_segment(std::int64_t now_ms);
+    [[nodiscard]] bool is_over(const SsdIndex::Entry& entry, std::int64_t now_ms) const;
+    /// What may be carried of what nobody has used.
+    [[nodiscard]] std::uint64_t allowance();
     [[nodiscard]] bool reclaim_one();
     void carry(const Victim& victim);
     /// False: no more can be carried.
     [[nodiscard]] bool carry(const Victim& victim, const Hot& hot);
+    /// Of what is still in the segment.
+    void end_followers(std::uint64_t number);
+    void end_followers_of(std::vector<std::uint64_t> ended);
     void remove(std::uint64_t number, std::shared_ptr<SsdFile> file);
 
     SsdState& state_;
@@ -74,6 +85,8 @@ private:
     SsdSpace& space_;
     std::atomic<std::uint64_t> bytes_max_;
     std::shared_ptr<SsdBuffers> buffers_;
+    std::uint64_t allowance_ = 0;
+    std::uint64_t allowed_for_ = 0;  ///< Bytes of puts that are in it.
 };
 
 }  // namespace sluice::kv

@@ -122,12 +122,14 @@ Result<std::optional<SsdRecord>> SsdRecovery::entry_at(SsdFoundSegment& segment,
     if (whole > bytes - offset) return std::nullopt;
     const auto entry = read(segment, offset, whole);
     if (!entry) return std::unexpected(entry.error());
-    if (!decode_entry(text(*entry, whole), segment.header.nonce, header->name)) return std::nullopt;
+    const auto value = decode_entry(text(*entry, whole), segment.header.nonce, header->name);
+    if (!value) return std::nullopt;
     return SsdRecord{.offset = offset,
                      .value_bytes = header->value_bytes,
                      .sequence = header->sequence,
                      .expires_ms = header->expires_ms,
                      .slot = header->slot,
+                     .parent = ssd_parent(header->name, *value),
                      .name = std::string(header->name)};
 }
 

@@ -93,6 +93,7 @@ Result<SsdRecord> SsdSegmentWriter::append(std::string_view name, std::string_vi
                      .sequence = sequence,
                      .expires_ms = expires_ms,
                      .slot = static_cast<std::uint32_t>(records_.size()),
+                     .parent = ssd_parent(name, value),
                      .name = std::string(name)};
     auto staged = stage(encode_entry_header({.nonce = header_.nonce,
                                              .sequence = sequence,

@@ -20,8 +20,6 @@ constexpr std::size_t kIdleBufferBytes = 64 * 1024 * 1024;
 /// Smaller values are copied out of their buffer, which is whole sectors and would outweigh them.
 constexpr std::size_t kCopiedBytes = 32 * 1024;
 constexpr std::size_t kReadsWaiting = 16'384;
-/// A life is made longer by at least so much: a hot entry's life is not written with every use.
-constexpr std::int64_t kTouchMilliseconds = 60'000;
 
 std::int64_t to_ms(Time time) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
@@ -211,7 +209,7 @@ void SsdTier::read_at(std::string_view name, Time now, bool uses, GetCallback ca
     }
     if (uses) {
         ++state_.counts.hits;
-        state_.index.set_used(*place);
+        state_.index.use(*place, to_ms(now));
     }
     read(*place, name, std::move(callback));
 }
@@ -303,11 +301,8 @@ bool SsdTier::touch(std::string_view name, Time expires, Time now) {
     }
     const auto place = state_.index.find(name);
     if (!place || place->entry().expires_ms <= to_ms(now)) return false;
-    state_.index.set_used(*place);
-    if (place->entry().expires_ms <= until - kTouchMilliseconds) {
-        state_.index.set_expiry(*place, until);
-        state_.work.notify_all();
-    }
+    state_.index.use(*place, to_ms(now), until);
+    if (state_.index.dirty()) state_.work.notify_all();
     return true;
 }
 

@@ -54,6 +54,7 @@ void try_footer(std::string_view bytes) {
     (void)decode_trailer(sector, kNonce, bytes.size());
     if (bytes.size() < 4) return;
     const SsdTrailer trailer{
+        .version = 2,
         .entries = ByteReader(bytes).number<std::uint16_t>(),
         .footer_offset = std::uint64_t{4096} * (1 + static_cast<unsigned char>(bytes[2])),
         .footer_bytes = bytes.size() - 3,

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "kv/byte_codec.h"
+
 namespace sluice::kv {
 namespace {
 
@@ -27,6 +29,7 @@ std::vector<SsdRecord> two_records() {
              .sequence = 1,
              .expires_ms = kSsdNever,
              .slot = 0,
+             .parent = 0x8877665544332211,
              .name = "first"},
             {.offset = 4096 + 8192,
              .value_bytes = 0,
@@ -97,6 +100,36 @@ TEST(SsdFormatTest, AFooterNamesEveryEntry) {
     const auto records = two_records();
     EXPECT_EQ(*read_back(footer_of(records, 4096 + 8192 + 4096)), records);
     EXPECT_TRUE(read_back(footer_of({}, 4096))->empty());
+}
+
+// As format 1 wrote it: nothing says what an entry follows.
+TEST(SsdFormatTest, AFooterOfFormat1IsReadWithoutParents) {
+    auto records = two_records();
+    std::string table;
+    ByteWriter writer(table);
+    for (SsdRecord& record : records) {
+        writer.number(record.offset);
+        writer.number(record.value_bytes);
+        writer.number(record.sequence);
+        writer.number(static_cast<std::uint64_t>(record.expires_ms));
+        writer.number(record.slot);
+        writer.number(static_cast<std::uint32_t>(record.name.size()));
+        writer.text(record.name);
+        record.parent = kSsdNoKin;
+    }
+    const std::uint64_t offset = 4096 + 8192 + 4096;
+    std::string last;
+    ByteWriter trailer(last);
+    trailer.text("SLUICEFT");
+    trailer.number(std::uint32_t{1});
+    trailer.number(static_cast<std::uint32_t>(records.size()));
+    trailer.number(offset);
+    trailer.number(std::uint64_t{table.size()});
+    trailer.number(kNonce);
+    trailer.checksum(checksum_of(table));
+    trailer.checksum(checksum_of(last));
+    last.resize(kSsdSectorBytes);
+    EXPECT_EQ(*read_back({.table = table, .last = last, .file_bytes = offset + 2 * 4096}), records);
 }
 
 TEST(SsdFormatTest, AFooterOfAnotherSegmentOrLengthIsNone) {

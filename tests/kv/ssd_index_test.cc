@@ -16,16 +16,23 @@ protected:
                                   nullptr);
     }
     void add(SsdIndex::Segment& segment, std::string name, std::uint64_t sequence,
-             std::uint64_t bytes = 100) {
+             std::uint64_t bytes = 100, std::uint64_t parent = kSsdNoKin) {
         const auto slot = static_cast<std::uint32_t>(segment.entries.size());
         index_.add(segment, {.offset = kSsdSectorBytes * (1 + slot),
                              .value_bytes = bytes,
                              .sequence = sequence,
                              .expires_ms = kSsdNever,
                              .slot = slot,
+                             .parent = parent,
                              .name = std::move(name)});
     }
+    void use(const SsdIndex::Place& place) { index_.use(place, kNow); }
+    SsdIndex::Segment* victim() {
+        const auto victims = index_.victims(1);
+        return victims.empty() ? nullptr : index_.segment(victims.front());
+    }
 
+    static constexpr std::int64_t kNow = 1'800'000'000'000;
     SsdIndex index_;
 };
 
@@ -51,27 +58,67 @@ TEST_F(SsdIndexTest, OfTwoEntriesTheLaterOneCountsInWhateverOrderTheyAreFound) {
 TEST_F(SsdIndexTest, TheVictimIsTheOldestOfThoseThatWereUsedLeast) {
     for (std::uint64_t number = 1; number <= 20; ++number)
         add(segment(number), "n" + std::to_string(number), number);
-    EXPECT_EQ(index_.victim()->header.number, 1U);
-    index_.set_used(*index_.find("n1"));
-    index_.set_used(*index_.find("n2"));
-    EXPECT_EQ(index_.victim()->header.number, 3U);
+    EXPECT_EQ(victim()->header.number, 1U);
+    use(*index_.find("n1"));
+    use(*index_.find("n2"));
+    EXPECT_EQ(victim()->header.number, 3U);
     index_.segment(3)->open = true;
-    EXPECT_EQ(index_.victim()->header.number, 4U);
-    for (int i = 1; i <= 12; ++i) index_.set_used(*index_.find("n" + std::to_string(i)));
-    EXPECT_EQ(index_.victim()->header.number, 13U);
+    EXPECT_EQ(victim()->header.number, 4U);
+    for (int i = 1; i <= 12; ++i) use(*index_.find("n" + std::to_string(i)));
+    EXPECT_EQ(victim()->header.number, 13U);
     index_.kill(*index_.find("n5"));
-    EXPECT_EQ(index_.victim()->header.number, 5U);
+    EXPECT_EQ(victim()->header.number, 5U);
 }
 
 TEST_F(SsdIndexTest, AnOldSegmentWithLittleInUseGoesBeforeAYoungOneWithNone) {
     SsdIndex::Segment& old = segment(1);
     for (int i = 0; i < 10; ++i) add(old, "old" + std::to_string(i), 1 + i);
-    index_.set_used(*index_.find("old3"));
+    use(*index_.find("old3"));
     for (std::uint64_t number = 2; number <= 10; ++number)
         add(segment(number), "n" + std::to_string(number), 100 + number);
-    EXPECT_EQ(index_.victim()->header.number, 2U);  // Nearly as old, and costs nothing.
+    EXPECT_EQ(victim()->header.number, 2U);  // Nearly as old, and costs nothing.
     for (std::uint64_t number = 2; number <= 5; ++number) index_.remove_segment(number);
-    EXPECT_EQ(index_.victim()->header.number, 1U);
+    EXPECT_EQ(victim()->header.number, 1U);
+}
+
+TEST_F(SsdIndexTest, AnEntryKnowsWhatFollowsItWhateverComesFirst) {
+    const std::uint64_t parent = ssd_kin("parent");
+    add(segment(1), "a", 1, 100, parent);
+    EXPECT_FALSE(index_.find_kin(parent));
+    EXPECT_TRUE(index_.is_followed_outside(parent, 2));
+    EXPECT_FALSE(index_.is_followed_outside(parent, 1));
+    add(segment(2), "b", 2, 100, parent);
+    add(*index_.segment(2), "parent", 3);
+    EXPECT_EQ(index_.find_kin(parent), index_.find("parent"));
+    EXPECT_TRUE(index_.is_followed_outside(parent, 2));
+    EXPECT_TRUE(index_.is_followed_outside(parent, 1));
+    EXPECT_FALSE(index_.is_followed_outside(ssd_kin("a"), 9));
+    index_.kill(*index_.find("a"));
+    EXPECT_FALSE(index_.is_followed_outside(parent, 2));
+    EXPECT_EQ(index_.follower(parent), index_.find("b"));
+    index_.remove_segment(2);
+    EXPECT_FALSE(index_.follower(parent));
+}
+
+TEST_F(SsdIndexTest, AUseIsOneOfAllThatAnEntryFollowsUpToWhatIsOver) {
+    add(segment(1), "over", 1);
+    add(*index_.segment(1), "root", 2, 100, ssd_kin("over"));
+    add(segment(2), "middle", 3, 100, ssd_kin("root"));
+    add(segment(3), "leaf", 4, 100, ssd_kin("middle"));
+    for (const char* name : {"over", "root", "middle", "leaf"})
+        index_.set_expiry(*index_.find(name), kNow + 1'000);
+    index_.set_expiry(*index_.find("over"), kNow);
+    const auto entry = [&](const char* name) { return index_.find(name)->entry(); };
+    index_.use(*index_.find("middle"), kNow);
+    EXPECT_TRUE(entry("root").used && entry("middle").used);
+    EXPECT_FALSE(entry("leaf").used || entry("over").used);
+    index_.use(*index_.find("leaf"), kNow, kNow + 61'000);
+    EXPECT_EQ(entry("leaf").expires_ms, kNow + 61'000);
+    EXPECT_EQ(entry("root").expires_ms, kNow + 61'000);
+    EXPECT_EQ(entry("over").expires_ms, kNow);
+    // Less than a minute more is no news.
+    index_.use(*index_.find("leaf"), kNow, kNow + 120'000);
+    EXPECT_EQ(entry("leaf").expires_ms, kNow + 61'000);
 }
 
 TEST_F(SsdIndexTest, AWalkSeesAllThatLivesAlsoWhenSegmentsGoMeanwhile) {
@@ -104,16 +151,15 @@ TEST_F(SsdIndexTest, SumsAlwaysEqualWhatLives) {
                 if (place) index_.kill(*place);
                 break;
             case 1:
-                if (place) index_.set_used(*place);
+                if (place) use(*place);
                 break;
             case 2:
                 if (index_.segments() > 5)
-                    if (auto* victim = index_.victim())
-                        index_.remove_segment(victim->header.number);
+                    if (auto* oldest = victim()) index_.remove_segment(oldest->header.number);
                 break;
             case 3: segment(++sequence, static_cast<Retention>(random() % 3)); break;
             default:
-                if (auto* any = index_.victim()) add(*any, name, ++sequence, random() % 10'000);
+                if (auto* any = victim()) add(*any, name, ++sequence, random() % 10'000);
         }
         if (step % 100 != 0) continue;
         std::uint64_t live = 0;

@@ -230,11 +230,21 @@ TEST_F(SsdTierTest, FoldersOfOthersAreRefusedAndLeftAsTheyAre) {
               1);
     std::filesystem::remove(folder_.path() + "/photo.jpg");
 
-    std::ofstream(folder_.path() + "/sluice-ssd-tier") << "sluice ssd tier, format 2\n";
+    std::ofstream(folder_.path() + "/sluice-ssd-tier") << "sluice ssd tier, format 3\n";
     refused = SsdTier::open(options());
     ASSERT_FALSE(refused.has_value());
     EXPECT_EQ(refused.error().code(), ErrorCode::kUnsupported);
     EXPECT_THAT(refused.error().to_string(), HasSubstr(folder_.path()));
+}
+
+TEST_F(SsdTierTest, AFolderOfFormat1IsReadAndIsOfFormat2FromThenOn) {
+    const std::string marker = folder_.path() + "/sluice-ssd-tier";
+    std::ofstream(marker) << "sluice ssd tier, format 1\n";
+    open();
+    ASSERT_TRUE(put("a", "1"));
+    std::ifstream again(marker);
+    EXPECT_EQ(std::string(std::istreambuf_iterator<char>(again), {}),
+              "sluice ssd tier, format 2\n");
 }
 
 TEST_F(SsdTierTest, GarbageAmongTheSegmentsIsIgnoredCountedAndLeftAsItIs) {
