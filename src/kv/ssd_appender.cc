@@ -39,7 +39,6 @@ Result<void> SsdAppender::append(const SsdItem& item) {
         to.staged.push_back({.record = {}, .put = item.put, .from = 0, .slot = 0});
         return give_up(to, record.error());
     }
-    to.unsynced = true;
     to.staged.push_back(
         {.record = std::move(*record), .put = item.put, .from = item.from, .slot = item.slot});
     return {};
@@ -62,7 +61,13 @@ Result<void> SsdAppender::flush(Open& open) {
 void SsdAppender::publish(Open& open) {
     const std::lock_guard lock(state_.mutex);
     SsdIndex::Segment* segment = state_.index.segment(open.writer->header().number);
-    for (const Staged& staged : open.staged) publish(*segment, staged);
+    for (const Staged& staged : open.staged) {
+        publish(*segment, staged);
+        const SsdRecord& record = staged.record;
+        const std::uint64_t bytes = ssd_entry_bytes(record.name.size(), record.value_bytes);
+        open.unsynced_bytes += bytes;
+        state_.counts.unsynced_bytes += bytes;
+    }
     open.staged.clear();
     count_written(open);
 }
@@ -102,13 +107,18 @@ void SsdAppender::count_written(Open& open) {
     open.counted_bytes = written;
 }
 
+void SsdAppender::settle(Open& open) {
+    state_.counts.unsynced_bytes -= std::exchange(open.unsynced_bytes, 0);
+}
+
 Result<void> SsdAppender::sync() {
     Result<void> result = std::exchange(seal_failed_, {});
     if (auto flushed = flush(); !flushed) result = flushed;
     for (Open& open : open_) {
-        if (!open.unsynced || open.writer == nullptr) continue;
+        if (open.unsynced_bytes == 0) continue;
         if (auto synced = open.writer->sync(); synced) {
-            open.unsynced = false;
+            const std::lock_guard lock(state_.mutex);
+            settle(open);
         } else {
             result = synced;
         }
@@ -125,6 +135,7 @@ void SsdAppender::seal(Open& open) {
         seal_failed_ = sealed;
     }
     const std::lock_guard lock(state_.mutex);
+    settle(open);
     count_written(open);
     state_.index.segment(open.writer->header().number)->open = false;
     open = {};
@@ -146,6 +157,7 @@ Result<void> SsdAppender::give_up(Open& open, const Error& error) {
         state_.index.add(*segment, staged.record);
         state_.index.kill({.segment = segment, .slot = staged.record.slot});
     }
+    settle(open);
     count_written(open);
     state_.index.segment(open.writer->header().number)->open = false;
     open = {};

@@ -59,8 +59,8 @@ private:
     struct Open {
         std::unique_ptr<SsdSegmentWriter> writer;
         std::vector<Staged> staged;
-        std::uint64_t counted_bytes = 0;  ///< Of the writer's, in the stats.
-        bool unsynced = false;
+        std::uint64_t counted_bytes = 0;   ///< Of the writer's, in the stats.
+        std::uint64_t unsynced_bytes = 0;  ///< Of what was appended since the last sync.
     };
 
     [[nodiscard]] Open& open(Retention retention) {
@@ -70,6 +70,8 @@ private:
     void publish(Open& open);
     void publish(SsdIndex::Segment& segment, const Staged& staged);
     void count_written(Open& open);
+    /// It is on disk for good, or lost.
+    void settle(Open& open);
     void seal(Open& open);
     [[nodiscard]] Result<void> give_up(Open& open, const Error& error);
 

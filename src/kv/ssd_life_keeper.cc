@@ -33,9 +33,12 @@ Result<void> SsdLifeKeeper::sync() {
         const std::lock_guard lock(state_.mutex);
         unsynced = state_.index.take_unsynced_deaths();
     }
+    if (unsynced.empty()) return {};
+    // Of files that are new.
+    const Result<void> names = directory_.sync();
     Result<void> result;
     for (const std::uint64_t number : unsynced) {
-        auto synced = sync_lives(directory_.lives_path(number), faults_);
+        auto synced = names ? sync_lives(directory_.lives_path(number), faults_) : names;
         if (synced) continue;
         const std::lock_guard lock(state_.mutex);
         if (auto* segment = state_.index.segment(number)) segment->deaths_unsynced = true;

@@ -38,6 +38,8 @@ struct SsdOptions {
     std::size_t entries = 4 * 1024 * 1024;  ///< At most; each takes some 330 bytes of memory.
     bool uring = true;                      ///< Where the kernel has it.
     bool direct = true;                     ///< Past the page cache, where the file system can.
+    /// What was written is made to survive a power cut this often, without anybody asking.
+    std::chrono::milliseconds sync_every{1'000};
     FaultPoints faults{};
     /// What time it is for expiries.
     std::function<std::chrono::system_clock::time_point()> clock = std::chrono::system_clock::now;
@@ -51,7 +53,8 @@ struct SsdStats {
     std::array<std::uint64_t, 3> live_bytes{};  ///< Of entries by class, on disk.
     std::size_t entries = 0;                    ///< On disk.
     std::size_t segments = 0;
-    std::uint64_t queue_bytes = 0;  ///< Waiting to be written.
+    std::uint64_t queue_bytes = 0;     ///< Waiting to be written.
+    std::uint64_t unsynced_bytes = 0;  ///< On disk, and gone after a power cut.
 
     std::uint64_t hits = 0;
     std::uint64_t misses = 0;
@@ -63,6 +66,7 @@ struct SsdStats {
     std::uint64_t dropped = 0;         ///< Puts refused because the queue was full.
     std::uint64_t refused = 0;         ///< Puts too large for a segment, or named too long.
     std::uint64_t write_failures = 0;  ///< Entries lost because the disk failed or was full.
+    std::uint64_t sync_failures = 0;   ///< Of syncs that nobody asked for.
 
     std::uint64_t user_bytes = 0;  ///< Written for puts.
     std::uint64_t carried_bytes =

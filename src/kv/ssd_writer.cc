@@ -32,6 +32,7 @@ SsdWriter::SsdWriter(SsdState& state, const SsdDirectory& directory, const SsdOp
                 faults, space),
       lives_(state, directory, faults),
       reclaimer_(state, directory, options, appender_, lives_, space),
+      next_sync_(Clock::now() + options.sync_every),
       thread_([this] { work(); }) {}
 
 SsdWriter::~SsdWriter() {
@@ -50,6 +51,7 @@ void SsdWriter::work() {
         run_erasures();
         flush_lives();
         run_syncs();
+        sync_regularly();
         sweep();
         tell_listener();
     }
@@ -58,7 +60,10 @@ void SsdWriter::work() {
 
 bool SsdWriter::wait() {
     std::unique_lock lock(state_.mutex);
-    state_.work.wait_for(lock, kSweepEvery, [this] {
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point sweep = now + kSweepEvery;
+    const Clock::time_point until = next_sync_ > now ? std::min(sweep, next_sync_) : sweep;
+    state_.work.wait_until(lock, until, [this] {
         return state_.stopping || !state_.queue.empty() || !state_.syncs.empty() ||
                !state_.erasures.empty() || !state_.events.empty() ||
                (state_.index.dirty() && Clock::now() >= lives_paused_until_);
@@ -186,13 +191,35 @@ void SsdWriter::run_syncs() {
         lost = std::exchange(failures_told_, state_.counts.write_failures) !=
                state_.counts.write_failures;
     }
-    Result<void> result = appender_.sync();
-    if (auto lives = lives_.sync(); !lives) result = lives;
+    Result<void> result = sync_all();
     if (lost && result) {
         result = std::unexpected(
             Error(ErrorCode::kIo, "some values could not be written", directory_.path()));
     }
+    // One that nobody asked for may have failed before.
+    if (auto before = std::exchange(sync_failed_, {}); !before && result) result = before;
     for (auto& sync : due) sync.done(result);
+}
+
+Result<void> SsdWriter::sync_all() {
+    next_sync_ = Clock::now() + options_.sync_every;
+    Result<void> result = appender_.sync();
+    if (auto lives = lives_.sync(); !lives) result = lives;
+    return result;
+}
+
+void SsdWriter::sync_regularly() {
+    if (Clock::now() < next_sync_) return;
+    const Result<void> synced = sync_all();
+    if (synced) return;
+    // A disk that stays like that doesn't fill the log.
+    if (sync_failed_) {
+        log::warn("{}: what was written may not survive a power cut: {}", directory_.path(),
+                  synced.error().to_string());
+    }
+    sync_failed_ = synced;
+    const std::lock_guard lock(state_.mutex);
+    ++state_.counts.sync_failures;
 }
 
 void SsdWriter::run_erasures() {

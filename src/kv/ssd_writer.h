@@ -36,6 +36,10 @@ private:
     void failed(const Error& error);
     void flush_lives();
     void run_syncs();
+    /// Without anybody asking, now and then.
+    void sync_regularly();
+    /// All that was written, and all deaths.
+    [[nodiscard]] Result<void> sync_all();
     void run_erasures();
     /// False: all were seen.
     [[nodiscard]] bool erase_some(SsdIndex::Cursor& cursor, SsdState::Erasure& erasure);
@@ -52,6 +56,8 @@ private:
     std::uint64_t failures_told_ = 0;  ///< Write failures that a sync has reported.
     SsdIndex::Cursor swept_;           ///< What has expired was removed up to here.
     Clock::time_point next_sweep_{};
+    Clock::time_point next_sync_{};
+    Result<void> sync_failed_;  ///< One that nobody asked for, and that nobody was told of.
     Clock::time_point lives_paused_until_{};
     Clock::time_point paused_until_{};  ///< After a failure nothing is written for a while.
     std::chrono::milliseconds pause_{0};

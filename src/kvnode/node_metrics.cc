@@ -21,6 +21,10 @@ NodeMetrics::NodeMetrics()
                                  "Values that did not get to the SSD, by why", {"cause"})),
       written_(registry_.counter("sluice_kv_ssd_written_bytes_total",
                                  "Bytes written to the SSD: its wear, by what for", {"kind"})),
+      unsynced_(registry_.gauge("sluice_kv_ssd_unsynced_bytes",
+                                "Written to the SSD, and lost if the power were cut now")),
+      sync_failures_(registry_.counter("sluice_kv_ssd_sync_failures_total",
+                                       "Times the SSD did not take for good what was written")),
       clients_(registry_.gauge("sluice_kvnode_clients", "Connections of RESP clients")),
       cut_(registry_.counter("sluice_kvnode_clients_cut_total",
                              "Clients cut for what they sent or did not read")),
@@ -65,6 +69,8 @@ void NodeMetrics::read_ssd(const kv::SsdStats& stats) {
     raise(written_, {"values"}, stats.user_bytes);
     raise(written_, {"carried"}, stats.carried_bytes);
     raise(written_, {"all"}, stats.written_bytes);
+    unsynced_.with({}).set(static_cast<double>(stats.unsynced_bytes));
+    raise(sync_failures_, {}, stats.sync_failures);
 }
 
 void NodeMetrics::read_service(const NodeService& service) {

@@ -38,6 +38,8 @@ private:
     metrics::Family<metrics::Counter> numerics_;
     metrics::Family<metrics::Counter> dropped_;
     metrics::Family<metrics::Counter> written_;
+    metrics::Family<metrics::Gauge> unsynced_;
+    metrics::Family<metrics::Counter> sync_failures_;
     metrics::Family<metrics::Gauge> clients_;
     metrics::Family<metrics::Counter> cut_;
     metrics::Family<metrics::Counter> commands_;

@@ -149,6 +149,24 @@ TEST_P(SsdFaultTest, ADiskThatFailsIsAMissAndComesBack) {
     EXPECT_EQ(found(20), 19);
 }
 
+TEST_P(SsdFaultTest, ASyncThatNobodyAskedForAndThatFailedIsToldToTheNextWhoAsks) {
+    SsdOptions at_once = options();
+    at_once.sync_every = std::chrono::milliseconds(0);
+    at_once.uring = GetParam() == Reader::kUring;
+    open(at_once);
+    fill(20);
+    EXPECT_EQ(tier_->stats().sync_failures, 0U);
+    plant(&FaultPoints::disk_error);
+    ASSERT_TRUE(tier_->erase(name(0)));
+    EXPECT_TRUE(eventually([&] { return tier_->stats().sync_failures > 0; }));
+    mend();
+    EXPECT_FALSE(sync());
+    EXPECT_TRUE(sync());
+    EXPECT_EQ(found(20), 19);
+    open_here();
+    EXPECT_EQ(found(20), 19);
+}
+
 TEST_P(SsdFaultTest, ADiskThatTakesTwoSecondsDelaysItsReadersAndNobodyElse) {
     open_here();
     fill(20);

@@ -190,6 +190,33 @@ TEST_F(SsdTierTest, AFullQueueDropsAndNeverServesWhatWasReplaced) {
     EXPECT_LE(tier_->stats().queue_bytes, tight.queue_bytes);
 }
 
+TEST_F(SsdTierTest, WhatWasWrittenIsSyncedWithoutAnybodyAsking) {
+    SsdOptions at_once = options();
+    at_once.sync_every = std::chrono::milliseconds(0);
+    open(at_once);
+    for (int i = 0; i < 40; ++i) ASSERT_TRUE(put("n" + std::to_string(i), value_of(i, 100'000)));
+    EXPECT_TRUE(eventually([&] {
+        const SsdStats stats = tier_->stats();
+        return stats.stored == 40 && stats.unsynced_bytes == 0;
+    }));
+    EXPECT_EQ(tier_->stats().sync_failures, 0U);
+}
+
+TEST_F(SsdTierTest, WhatIsNotSyncedYetIsCounted) {
+    SsdOptions never = options();
+    never.sync_every = std::chrono::hours(24);
+    open(never);
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(put("n" + std::to_string(i), "v"));
+    EXPECT_TRUE(eventually([&] { return tier_->stats().stored == 3; }));
+    EXPECT_EQ(tier_->stats().unsynced_bytes, 3 * kSsdSectorBytes);
+    ASSERT_TRUE(sync());
+    EXPECT_EQ(tier_->stats().unsynced_bytes, 0U);
+    // A whole segment is synced when it gets its footer.
+    for (int i = 0; i < 20; ++i) ASSERT_TRUE(put("n" + std::to_string(i), value_of(i, 100'000)));
+    EXPECT_TRUE(eventually([&] { return tier_->stats().stored == 23; }));
+    EXPECT_LT(tier_->stats().unsynced_bytes, kSegment);
+}
+
 TEST_F(SsdTierTest, WhatFitsNoSegmentIsRefused) {
     open();
     EXPECT_FALSE(put("large", std::string(kSegment, 'x')));
