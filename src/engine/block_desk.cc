@@ -42,9 +42,9 @@ void BlockDesk::keep(BlockHold& hold, const Written& written) {
         const std::optional<NamedBlock>& name = written.names[i];
         if (!name) continue;
         if (written.last_is_partial && i + 1 == blocks.size()) {
-            pool_.seal_partial(blocks[i], name->key);
+            pool_.seal_partial(blocks[i], name->key, written.owner);
         } else {
-            pool_.seal(blocks[i], *name);
+            pool_.seal(blocks[i], *name, written.owner);
         }
     }
     pool_.release(blocks);

@@ -34,6 +34,7 @@ public:
     struct Written {
         std::vector<std::optional<NamedBlock>> names;  ///< One a block; nothing: it wasn't written.
         bool last_is_partial = false;
+        BlockOwner owner{};
     };
     /// Ends a hold of written blocks: those with a name stay in the pool for whoever has that prefix,
     /// a partial one for one request alone. The hold is of no further use.
@@ -42,8 +43,10 @@ public:
     /// Takes over the blocks of a sequence that computes no more.
     [[nodiscard]] std::shared_ptr<const BlockHold> hold(std::vector<BlockIndex> blocks);
 
-    /// Forgets what the pool keeps for nobody.
-    void forget_kept() { pool_.clear_kept(); }
+    /// As KvPool::forget_kept: what running sequences hold stays.
+    std::size_t forget_kept(FunctionRef<bool(const kv::BlockKey&, const BlockOwner&)> fits) {
+        return pool_.forget_kept(fits);
+    }
 
     [[nodiscard]] std::vector<NamedBlock> named_blocks() const { return pool_.named_blocks(); }
 

@@ -119,18 +119,19 @@ std::optional<BlockIndex> KvPool::take_alone(const kv::BlockKey& key) {
     return found;
 }
 
-bool KvPool::name(BlockIndex block, const kv::BlockKey& key) {
+bool KvPool::name(BlockIndex block, const kv::BlockKey& key, const BlockOwner& owner) {
     Block& entry = blocks_[block];
     SLUICE_ASSERT(entry.holders > 0);
     if (entry.key || find(key) != kNone) return false;
     entry.key = key;
+    entry.owner = owner;
     entry.named = 0;
     entry.same_bucket = std::exchange(bucket(key), block);
     return true;
 }
 
-void KvPool::seal(BlockIndex block, const NamedBlock& named) {
-    if (!name(block, named.key)) return;
+void KvPool::seal(BlockIndex block, const NamedBlock& named, const BlockOwner& owner) {
+    if (!name(block, named.key, owner)) return;
     Block& entry = blocks_[block];
     entry.parent = named.parent;
     entry.first = named.first;
@@ -138,8 +139,8 @@ void KvPool::seal(BlockIndex block, const NamedBlock& named) {
     if (observer_ != nullptr) observer_->stored(named);
 }
 
-void KvPool::seal_partial(BlockIndex block, const kv::BlockKey& key) {
-    static_cast<void>(name(block, key));
+void KvPool::seal_partial(BlockIndex block, const kv::BlockKey& key, const BlockOwner& owner) {
+    static_cast<void>(name(block, key, owner));
 }
 
 NamedBlock KvPool::name_of(BlockIndex block) const {
@@ -172,13 +173,20 @@ void KvPool::release(std::span<const BlockIndex> blocks) {
     }
 }
 
-void KvPool::clear_kept() {
-    while (kept_ > 0) {
-        const BlockIndex block = oldest_;
-        unkeep(block);
-        forget(block);
-        free_.push_back(block);
+std::size_t KvPool::forget_kept(FunctionRef<bool(const kv::BlockKey&, const BlockOwner&)> fits) {
+    std::size_t forgotten = 0;
+    for (BlockIndex block = oldest_; block != kNone;) {
+        const Block& entry = blocks_[block];
+        const BlockIndex next = entry.newer;
+        if (fits(*entry.key, entry.owner)) {
+            unkeep(block);
+            forget(block);
+            free_.push_back(block);
+            ++forgotten;
+        }
+        block = next;
     }
+    return forgotten;
 }
 
 float* KvPool::page(std::size_t layer, BlockIndex block) {

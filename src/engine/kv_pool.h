@@ -17,7 +17,9 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/function_ref.h"
 #include "engine/block_observer.h"
+#include "engine/block_owner.h"
 #include "kv/block_key.h"
 
 namespace sluice::engine {
@@ -69,9 +71,9 @@ public:
 
     /// Names a full block, so that others may take it. Keeps the first block of a name; equal keys
     /// mean equal bytes.
-    void seal(BlockIndex block, const NamedBlock& name);
+    void seal(BlockIndex block, const NamedBlock& name, const BlockOwner& owner = {});
     /// Names a partial block, for `take_alone`. Observers don't hear of it.
-    void seal_partial(BlockIndex block, const kv::BlockKey& key);
+    void seal_partial(BlockIndex block, const kv::BlockKey& key, const BlockOwner& owner = {});
 
     /// Every full block with a name, in the order in which they were named.
     [[nodiscard]] std::vector<NamedBlock> named_blocks() const;
@@ -83,8 +85,8 @@ public:
     /// Ends one holder of each of a sequence's blocks.
     void release(std::span<const BlockIndex> blocks);
 
-    /// Forgets every kept block.
-    void clear_kept();
+    /// Forgets the kept blocks that `fits` says; how many they were.
+    std::size_t forget_kept(FunctionRef<bool(const kv::BlockKey&, const BlockOwner&)> fits);
 
     /// All rows of all blocks, which live as long as somebody has this.
     [[nodiscard]] const std::shared_ptr<float>& memory() const { return memory_; }
@@ -102,6 +104,7 @@ private:
     struct Block {
         std::uint32_t holders = 0;
         std::optional<kv::BlockKey> key;
+        BlockOwner owner;  ///< While it has a key.
         kv::BlockKey parent{};
         bool first = false;              ///< Of its sequence.
         std::uint64_t named = 0;         ///< When, in the order of names; 0 for a partial block.
@@ -118,7 +121,7 @@ private:
     void unkeep(BlockIndex block);
     void forget(BlockIndex block);
     /// False if the block or the key is taken already.
-    bool name(BlockIndex block, const kv::BlockKey& key);
+    bool name(BlockIndex block, const kv::BlockKey& key, const BlockOwner& owner);
 
     Shape shape_;
     std::shared_ptr<float> memory_;

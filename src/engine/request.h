@@ -12,6 +12,7 @@
 
 #include "base/error.h"
 #include "base/sampling_params.h"
+#include "engine/block_owner.h"
 #include "kv/key_chain.h"
 
 namespace sluice::engine {
@@ -27,6 +28,7 @@ struct Request {
     std::int64_t logprob_start = -1;  ///< First input position whose log-probability is wanted.
     std::int32_t priority = 0;        ///< Higher is admitted first.
     kv::Salt salt;                    ///< Prefixes are shared only between equal salts.
+    BlockOwner owner;                 ///< Of the blocks that it computes.
     /// Ends after one new token, with the blocks of all tokens before it held: Output::held.
     bool hand_over = false;
     /// So many leading tokens were computed elsewhere and put into the pool (BlockDesk::keep), the last

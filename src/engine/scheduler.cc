@@ -274,7 +274,7 @@ void Scheduler::complete(Sequence& sequence, std::size_t computed) {
     const std::size_t full = sequence.computed / size;
     sequence.name_blocks(full, size);
     for (std::size_t block = sealed; block < full; ++block)
-        pool_.seal(sequence.blocks[block], sequence.name_of(block));
+        pool_.seal(sequence.blocks[block], sequence.name_of(block), sequence.request.owner);
 }
 
 }  // namespace sluice::engine

@@ -399,7 +399,10 @@ KvFetch::Fetched KvFetch::count() const {
 }
 
 engine::BlockDesk::Written KvFetch::written() const {
-    engine::BlockDesk::Written written{.names = {}, .last_is_partial = tail_.has_value()};
+    engine::BlockDesk::Written written{
+        .names = {},
+        .last_is_partial = tail_.has_value(),
+        .owner = {.tenant = engine::tenant_hash(chain_->tenant), .retention = chain_->retention}};
     written.names.resize(room_->size());
     const auto add = [&written](const Wanted& each) {
         if (each.room && !each.source.empty()) written.names[*each.room] = each.name;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "kv/block_name.h"
 #include "kv/block_value.h"
 #include "kvnode/dram_status.h"
 #include "port/kv_orders.h"
@@ -21,7 +22,8 @@ net::HttpResponse wrong(const Error& error) {
 }
 
 port::KvTierStatus pool_status(const Service& service) {
-    port::KvTierStatus pool{.tier = "pool"};
+    const WorkerMetrics::PoolReads reads = service.metrics.pool_reads();
+    port::KvTierStatus pool{.tier = "pool", .hits = reads.hits, .misses = reads.misses};
     for (const auto& rank : service.ranks) {
         const engine::EngineStats stats = rank->engine->stats();
         const std::uint64_t each = block_bytes(*rank->engine);
@@ -31,6 +33,64 @@ port::KvTierStatus pool_status(const Service& service) {
         pool.evictions["space"] += stats.evictions;
     }
     return pool;
+}
+
+/// One order to drop, until memory and the pools of all ranks have done it.
+struct Dropping {
+    std::shared_ptr<net::HttpExchange> exchange;
+    port::KvOrderResult result;
+    std::size_t missing = 0;
+
+    void add(const port::KvOrderResult& part) {
+        result.done += part.done;
+        result.bytes += part.bytes;
+        if (--missing == 0) exchange->respond(net::HttpResponse::json(200, port::to_json(result)));
+    }
+};
+
+port::KvOrderResult drop_from_memory(kv::DramTier* dram, const port::KvDropOrder& order) {
+    if (dram == nullptr) return {};
+    const std::size_t before = dram->bytes();
+    const std::size_t dropped = order.name ? static_cast<std::size_t>(dram->erase(*order.name))
+                                           : dram->erase_if(order.tenant, order.retention);
+    return {.done = dropped, .bytes = before - std::min(before, dram->bytes())};
+}
+
+/// What an order means to a pool, which knows keys and owners, and no names.
+class PoolOrder {
+public:
+    explicit PoolOrder(const port::KvDropOrder& order) : retention_(order.retention) {
+        if (order.tenant) tenant_ = engine::tenant_hash(*order.tenant);
+        if (order.name) block_ = kv::parse_block_name(*order.name);
+        nothing_ = order.name && !block_;
+    }
+
+    [[nodiscard]] bool fits(const kv::BlockKey& key, const engine::BlockOwner& owner) const {
+        if (nothing_ || (block_ && block_->key != key)) return false;
+        return (!tenant_ || *tenant_ == owner.tenant) &&
+               (!retention_ || *retention_ == owner.retention);
+    }
+
+private:
+    std::optional<std::uint64_t> tenant_;
+    std::optional<Retention> retention_;
+    std::optional<kv::BlockName> block_;
+    bool nothing_ = false;  ///< A name that is no block's.
+};
+
+void drop_from_pool(net::EventLoop& loop, engine::Engine& engine, const PoolOrder& order,
+                    std::shared_ptr<Dropping> dropping) {
+    engine.with_blocks([&loop, order, each = block_bytes(engine),
+                        dropping = std::move(dropping)](engine::BlockDesk& desk) mutable {
+        const std::uint64_t dropped =
+            desk.forget_kept([&](const kv::BlockKey& key, const engine::BlockOwner& owner) {
+                return order.fits(key, owner);
+            });
+        // The exchange belongs to the loop: this thread must not be the one that lets go of it.
+        loop.post([dropping = std::move(dropping), dropped, each] {
+            dropping->add({.done = dropped, .bytes = dropped * each});
+        });
+    });
 }
 
 port::KvStoreStatus store_status(const kvnode::StoreStats& stats) {
@@ -68,21 +128,14 @@ net::HttpResponse handle_kv_status(Service& service, const net::HttpRequest& /*r
     return net::HttpResponse::json(200, port::to_json(status));
 }
 
-net::HttpResponse handle_kv_drop(Service& service, const net::HttpRequest& request) {
-    const auto order = port::parse_kv_drop_order(request.body);
-    if (!order) return wrong(order.error());
-    port::KvOrderResult result;
-    kv::DramTier* const dram = service.kv.cache.dram();
-    const std::size_t before = dram == nullptr ? 0 : dram->bytes();
-    if (dram != nullptr && order->name) {
-        result.done = dram->erase(*order->name) ? 1 : 0;
-    } else if (dram != nullptr) {
-        result.done = dram->erase_if(order->tenant, order->retention);
-    }
-    if (dram != nullptr) result.bytes = before - std::min(before, dram->bytes());
+void handle_kv_drop(Service& service, const std::shared_ptr<net::HttpExchange>& exchange) {
+    const auto order = port::parse_kv_drop_order(exchange->request().body);
+    if (!order) return exchange->respond(wrong(order.error()));
+    const auto dropping = std::make_shared<Dropping>(
+        Dropping{.exchange = exchange, .result = {}, .missing = service.ranks.size() + 1});
     for (const auto& rank : service.ranks)
-        rank->engine->with_blocks([](engine::BlockDesk& desk) { desk.forget_kept(); });
-    return net::HttpResponse::json(200, port::to_json(result));
+        drop_from_pool(service.loop, *rank->engine, PoolOrder(*order), dropping);
+    dropping->add(drop_from_memory(service.kv.cache.dram(), *order));
 }
 
 net::HttpResponse handle_kv_pin(Service& service, const net::HttpRequest& request) {

@@ -12,12 +12,13 @@ namespace sluice::worker {
 
 [[nodiscard]] net::HttpResponse handle_kv_status(Service& service, const net::HttpRequest& request);
 
-/// Of a tenant's or a class's blocks, what the pool keeps for nobody goes, too, whosever it is: the pool
-/// knows no names.
-[[nodiscard]] net::HttpResponse handle_kv_drop(Service& service, const net::HttpRequest& request);
 [[nodiscard]] net::HttpResponse handle_kv_pin(Service& service, const net::HttpRequest& request);
 [[nodiscard]] net::HttpResponse handle_kv_bounds(Service& service, const net::HttpRequest& request);
 [[nodiscard]] net::HttpResponse handle_kv_nodes(Service& service, const net::HttpRequest& request);
+
+/// Answers once pools have forgotten what fits as well, but for what running requests hold. To a pool a
+/// block's class is that of the request that computed it, or had it fetched.
+void handle_kv_drop(Service& service, const std::shared_ptr<net::HttpExchange>& exchange);
 
 /// Answers once everything in memory was read; what is damaged is dropped.
 void handle_kv_verify(Service& service, const std::shared_ptr<net::HttpExchange>& exchange);

@@ -69,6 +69,8 @@ engine::Request to_engine(port::GenerateRequest request) {
             .salt = {.shared = std::move(request.kv.salt),
                      .own = std::move(request.kv.own_salt),
                      .own_from = request.kv.own_from},
+            .owner = {.tenant = engine::tenant_hash(request.kv.tenant),
+                      .retention = request.kv.retention},
             .hand_over = request.phase == port::Phase::kPrefill};
 }
 

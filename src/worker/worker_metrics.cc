@@ -118,6 +118,11 @@ void WorkerMetrics::on_admitted(std::uint64_t prompt_tokens, std::uint64_t cache
     kv_misses_.add(static_cast<double>(asked - hits));
 }
 
+WorkerMetrics::PoolReads WorkerMetrics::pool_reads() const {
+    return {.hits = static_cast<std::uint64_t>(kv_hits_.value()),
+            .misses = static_cast<std::uint64_t>(kv_misses_.value())};
+}
+
 void WorkerMetrics::on_fetched(const KvFetch::Fetched& fetched) {
     for (const auto& [source, tokens] : fetched.tokens_by_source) {
         fetched_ += tokens;

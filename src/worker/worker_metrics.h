@@ -25,6 +25,12 @@ public:
 
     /// A request got its place in the pool, with `cached_tokens` of its prompt found there.
     void on_admitted(std::uint64_t prompt_tokens, std::uint64_t cached_tokens);
+    /// Blocks of prompts that pools had, and had not.
+    struct PoolReads {
+        std::uint64_t hits = 0;
+        std::uint64_t misses = 0;
+    };
+    [[nodiscard]] PoolReads pool_reads() const;
 
     /// A request was looked for in pool and tiers; in place of `on_admitted`.
     void on_fetched(const KvFetch::Fetched& fetched);

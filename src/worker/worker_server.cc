@@ -42,7 +42,6 @@ constexpr auto kRoutes = std::to_array<Route>({
     {"/server_info", "GET", handle_server_info},
     {"/metrics", "GET", handle_metrics},
     {"/kv/status", "GET", handle_kv_status},
-    {"/kv/drop", "POST", handle_kv_drop},
     {"/kv/pin", "POST", handle_kv_pin},
     {"/kv/bounds", "POST", handle_kv_bounds},
     {"/kv/nodes", "POST", handle_kv_nodes},
@@ -58,6 +57,7 @@ constexpr auto kSlowRoutes = std::to_array<SlowRoute>({
     {"/generate", "POST", handle_generate},
     {"/kv/pull", "POST", handle_kv_pull},
     {"/kv_events", "GET", handle_kv_events},
+    {"/kv/drop", "POST", handle_kv_drop},
     {"/kv/verify", "POST", handle_kv_verify},
 });
 

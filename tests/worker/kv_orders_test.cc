@@ -16,34 +16,67 @@ constexpr std::size_t kBlock = engine::Engine::kBlockTokens;
 
 class KvOrdersTest : public ::testing::Test {
 protected:
-    void answer(const std::string& tenant, std::uint32_t number) {
+    void answer(const std::string& tenant, std::uint32_t number,
+                Retention retention = Retention::kChat) {
         port::GenerateRequest asked = request(number, 5 * kBlock + 1, 2);
         asked.kv.tenant = asked.kv.salt = tenant;
-        FrameReader reader(worker_.port(), asked);
+        asked.kv.retention = retention;
+        FrameReader reader(worker_->port(), asked);
         static_cast<void>(reader.rest());
-        ASSERT_TRUE(worker_.wait_until_published());
+        ASSERT_TRUE(worker_->wait_until_published());
     }
     port::KvStatus status() {
         const auto status =
-            port::parse_kv_status(client_.fetch({.url = worker_.url("/kv/status")}).body);
+            port::parse_kv_status(client_.fetch({.url = worker_->url("/kv/status")}).body);
         EXPECT_TRUE(status.has_value());
         return status.value_or(port::KvStatus{});
     }
-    port::KvTierStatus dram() {
+    port::KvTierStatus tier(std::string_view name) {
         for (const port::KvTierStatus& tier : status().tiers)
-            if (tier.tier == "dram") return tier;
-        ADD_FAILURE() << "no tier in memory";
+            if (tier.tier == name) return tier;
+        ADD_FAILURE() << "no tier " << name;
         return {};
     }
+    port::KvTierStatus dram() { return tier("dram"); }
+    port::KvTierStatus pool() { return tier("pool"); }
+    /// The engine says how its pool stands a moment after it has done something.
+    [[nodiscard]] bool pool_comes_to(std::uint64_t entries) {
+        const auto end = std::chrono::steady_clock::now() + kPatience;
+        while (std::chrono::steady_clock::now() < end)
+            if (pool().entries == entries) return true;
+        return false;
+    }
+    /// Of the blocks of `answer(tenant, number)`.
+    std::vector<std::string> names(const std::string& tenant, std::uint32_t number) {
+        const auto root =
+            worker_->thread().call([&] { return worker_->server().engine()->key_root(); });
+        std::vector<std::string> names;
+        for (const kv::BlockKey& key :
+             kv::KeyChain(root, {.shared = tenant}).keys(request(number, 5 * kBlock, 2).input_ids))
+            names.push_back(
+                kv::to_wire({.tenant = tenant, .retention = Retention::kChat, .key = key}));
+        return names;
+    }
     HttpAnswer order(const std::string& path, std::string body) {
-        return client_.fetch(post(worker_.url(path), std::move(body)));
+        return client_.fetch(post(worker_->url(path), std::move(body)));
     }
     port::KvOrderResult result(const HttpAnswer& answer) {
         EXPECT_EQ(answer.status, 200) << answer.body;
         return port::parse_kv_order_result(answer.body).value_or(port::KvOrderResult{});
     }
 
-    TestWorker worker_{{.kv = {.dram_bytes = 32 << 20, .forced = kv::ForcedChoice::kLoad}}};
+    port::KvOrderResult drop(const port::KvDropOrder& what) {
+        return result(order("/kv/drop", port::to_json(what)));
+    }
+
+    void start_with_pool(std::size_t tokens) {
+        worker_.emplace(
+            TestWorker::Setup{.engine = {.pool_tokens = tokens},
+                              .kv = {.dram_bytes = 32 << 20, .forced = kv::ForcedChoice::kLoad}});
+    }
+    KvOrdersTest() { start_with_pool(65'536); }
+
+    std::optional<TestWorker> worker_;
     TestClient client_;
 };
 
@@ -79,25 +112,70 @@ TEST_F(KvOrdersTest, ATenantBeyondItsBoundPushesOutNobodyElse) {
 TEST_F(KvOrdersTest, WhatIsDroppedIsGoneFromThePoolToo) {
     answer("acme", 1);
     answer("other", 2);
-    EXPECT_EQ(result(order("/kv/drop", port::to_json(port::KvDropOrder{.tenant = "acme"}))).done,
-              5U);
+    ASSERT_TRUE(worker_->wait_until_idle());
+    EXPECT_EQ(drop({.tenant = "acme"}).done, 10U);
     EXPECT_EQ(dram().entries, 5U);
-    ASSERT_TRUE(worker_.wait_until_idle());
-    answer("acme", 3);  // Once the engine has done this, it has done what was asked before.
-    EXPECT_EQ(status().tiers[0].entries, 5U);
+    EXPECT_TRUE(pool_comes_to(5));
+    EXPECT_EQ(drop({.tenant = "other"}).done, 10U);
+    EXPECT_TRUE(pool_comes_to(0));
     EXPECT_EQ(order("/kv/drop", "{}").status, 400);
     EXPECT_EQ(order("/kv/drop", "nonsense").status, 400);
 }
 
+TEST_F(KvOrdersTest, ATenantThatNobodyKnowsLosesNobodyABlock) {
+    answer("acme", 1);
+    ASSERT_TRUE(worker_->wait_until_idle());
+    EXPECT_EQ(drop({.tenant = "nobody"}), port::KvOrderResult{});
+    EXPECT_EQ(dram().entries, 5U);
+    EXPECT_TRUE(pool_comes_to(5));
+}
+
+TEST_F(KvOrdersTest, AClassIsDroppedAlone) {
+    answer("acme", 1, Retention::kChat);
+    answer("acme", 2, Retention::kAgent);
+    ASSERT_TRUE(worker_->wait_until_idle());
+    EXPECT_EQ(drop({.tenant = "acme", .retention = Retention::kAgent}).done, 10U);
+    EXPECT_EQ(dram().entries, 5U);
+    EXPECT_TRUE(pool_comes_to(5));
+    EXPECT_EQ(drop({.retention = Retention::kChat}).done, 10U);
+    EXPECT_TRUE(pool_comes_to(0));
+}
+
+TEST_F(KvOrdersTest, ABlockThatIsDroppedByNameTakesNoOtherAlong) {
+    answer("acme", 1);
+    ASSERT_TRUE(worker_->wait_until_idle());
+    EXPECT_EQ(drop({.name = names("acme", 1).back()}).done, 2U);
+    EXPECT_EQ(dram().entries, 4U);
+    EXPECT_TRUE(pool_comes_to(4));
+    EXPECT_EQ(drop({.name = "kv:acme:chat:nothing"}).done, 0U);
+    EXPECT_TRUE(pool_comes_to(4));
+}
+
+// Blocks that came from elsewhere are somebody's, too.
+TEST_F(KvOrdersTest, WhatCameFromMemoryIsDroppedWithItsTenant) {
+    start_with_pool(7 * kBlock);
+    answer("acme", 1);
+    answer("other", 2);
+    answer("acme", 1);
+    EXPECT_GT(dram().hits, 0U);
+    ASSERT_TRUE(worker_->wait_until_idle());
+    static_cast<void>(drop({.tenant = "acme"}));
+    static_cast<void>(drop({.tenant = "other"}));
+    EXPECT_TRUE(pool_comes_to(0));
+}
+
+TEST_F(KvOrdersTest, StatusCountsWhatThePoolHadAndHadNot) {
+    answer("acme", 1);
+    EXPECT_EQ(pool().hits, 0U);
+    EXPECT_EQ(pool().misses, 5U);
+    answer("acme", 1);
+    EXPECT_EQ(pool().hits, 5U);
+    EXPECT_EQ(pool().misses, 5U);
+}
+
 TEST_F(KvOrdersTest, PinsAreLeases) {
     answer("acme", 1);
-    const auto root = worker_.thread().call([&] { return worker_.server().engine()->key_root(); });
-    const auto keys =
-        kv::KeyChain(root, {.shared = "acme"}).keys(request(1, 5 * kBlock, 2).input_ids);
-    port::KvPinOrder pin{.names = {}, .seconds = 600};
-    for (const kv::BlockKey& key : keys)
-        pin.names.push_back(
-            kv::to_wire({.tenant = "acme", .retention = Retention::kChat, .key = key}));
+    port::KvPinOrder pin{.names = names("acme", 1), .seconds = 600};
     pin.names.emplace_back("kv:acme:chat:nothing");
     const port::KvOrderResult pinned = result(order("/kv/pin", port::to_json(pin)));
     EXPECT_EQ(pinned.done, 5U);
@@ -123,7 +201,7 @@ TEST_F(KvOrdersTest, NodesAreThoseOfTheLatestEpoch) {
             .status;
     };
     const auto load = [&] {
-        return *port::parse_load_report(client_.fetch({.url = worker_.url("/ready")}).body);
+        return *port::parse_load_report(client_.fetch({.url = worker_->url("/ready")}).body);
     };
     const auto epoch = [&] { return load().kv_epoch; };
     EXPECT_EQ(epoch(), 0U);
