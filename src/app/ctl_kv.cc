@@ -100,11 +100,15 @@ int add_node(const Options& options) {
     json::object node{{"url", options.url}};
     if (!options.http.empty()) node["http"] = options.http;
     if (!options.password_env.empty()) node["password_env"] = options.password_env;
-    return show(
-        options,
-        ask_admin(options.admin,
-                  {.method = "POST", .url = "/admin/kv/nodes", .body = json::serialize(node)}),
-        kv_members_text);
+    const auto said = ask_admin(
+        options.admin, {.method = "POST", .url = "/admin/kv/nodes", .body = json::serialize(node)});
+    const int shown = show(options, said, kv_added_text);
+    if (shown != kDone) return shown;
+    const json::value* const unreachable = said->if_contains("unreachable");
+    const bool all_answer =
+        unreachable != nullptr && unreachable->is_array() && unreachable->get_array().empty();
+    if (all_answer) return kDone;
+    return fail(kFailed, "it is added, and used as soon as it answers");
 }
 
 int remove_node(const Options& options) {

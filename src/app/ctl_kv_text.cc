@@ -113,6 +113,22 @@ std::string late_text(const json::object& status) {
     return rows;
 }
 
+/// Nodes and directories that workers don't reach, foreign ones as well.
+std::string unreachable_text(const json::array& holders) {
+    std::string rows;
+    for (const json::value& value : holders) {
+        const json::object& holder = value.as_object();
+        const json::value& said = holder.at("status");
+        if (!said.is_object()) continue;
+        for (const json::value& each : said.as_object().at("stores").as_array()) {
+            const json::object& store = each.as_object();
+            if (!store.at("reachable").as_bool())
+                rows += fmt::format("{} does not reach {}\n", name_of(holder), text(store, "url"));
+        }
+    }
+    return rows;
+}
+
 std::string did_text(const json::object& result, std::string_view done, std::string_view failed) {
     std::string text = fmt::format("{} blocks {}", number(result, "done"), done);
     if (number(result, "bytes") > 0) text += fmt::format(", {}", size(number(result, "bytes")));
@@ -138,8 +154,16 @@ std::string kv_members_text(const json::object& members) {
 
 std::string kv_status_text(const json::object& status) {
     const json::array& holders = status.at("holders").as_array();
-    return kv_members_text(status) + late_text(status) + "\n" + tiers_text(holders) +
-           holdings_text(holders);
+    return kv_members_text(status) + late_text(status) + unreachable_text(holders) + "\n" +
+           tiers_text(holders) + holdings_text(holders);
+}
+
+std::string kv_added_text(const json::object& answer) {
+    std::string rows = kv_members_text(answer);
+    for (const json::value& each : answer.at("unreachable").as_array())
+        rows += fmt::format("nobody answers at {}\n",
+                            record::plain({each.as_string().data(), each.as_string().size()}));
+    return rows;
 }
 
 std::string kv_results_text(const json::object& results, std::string_view done,

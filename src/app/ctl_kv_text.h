@@ -10,6 +10,9 @@ namespace sluice::app {
 /// Of GET /admin/kv/nodes: the epoch and the nodes.
 [[nodiscard]] std::string kv_members_text(const boost::json::object& members);
 
+/// Of POST /admin/kv/nodes: the same, and where nobody answers.
+[[nodiscard]] std::string kv_added_text(const boost::json::object& answer);
+
 /// Of GET /admin/kv/status: tiers by holder, then what each tenant and class has.
 [[nodiscard]] std::string kv_status_text(const boost::json::object& status);
 

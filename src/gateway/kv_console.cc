@@ -77,6 +77,19 @@ std::string members_json(const KvMembers& members) {
     return out;
 }
 
+std::string added_json(const KvMembers& members, const std::vector<std::string>& unreachable) {
+    std::string out;
+    JsonWriter writer(out);
+    writer.begin_object();
+    write_members(writer, members);
+    writer.key("unreachable");
+    writer.begin_array();
+    for (const std::string& each : unreachable) writer.value(each);
+    writer.end_array();
+    writer.end_object();
+    return out;
+}
+
 void write_holder(JsonWriter& writer, const KvHolder& holder) {
     writer.field("kind", holder.is_node() ? "node" : "worker");
     if (!holder.is_node()) writer.field("name", holder.name);
@@ -172,7 +185,14 @@ void KvConsole::add_node(const Exchange& exchange) {
     if (!node) return refuse(exchange, node.error());
     const auto added = services_.members.add(*node);
     if (!added) return refuse(exchange, added.error());
-    members_changed(exchange);
+    services_.push.tell(worker_urls());
+    const std::uint64_t number = probes_begun_++;
+    probes_[number] = std::make_unique<KvNodeProbe>(
+        services_.loop, services_.client, *node,
+        [this, number, exchange](const std::vector<std::string>& unreachable) {
+            const auto done = probes_.extract(number);
+            answer(exchange, added_json(services_.members, unreachable));
+        });
 }
 
 void KvConsole::remove_node(const Exchange& exchange) {
@@ -183,10 +203,6 @@ void KvConsole::remove_node(const Exchange& exchange) {
         return refuse(exchange, Error::invalid("the query must say url=...", "url"));
     if (const auto removed = services_.members.remove(url->second); !removed)
         return refuse(exchange, removed.error());
-    members_changed(exchange);
-}
-
-void KvConsole::members_changed(const Exchange& exchange) {
     services_.push.tell(worker_urls());
     answer(exchange, members_json(services_.members));
 }

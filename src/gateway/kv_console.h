@@ -2,6 +2,7 @@
 
 // The cache at the admin address, for `sluice ctl kv`:
 //   GET, POST {"url","http"?,"password_env"?} and DELETE ?url= /admin/kv/nodes: which nodes there are;
+//     who adds one hears as "unreachable" at which of its addresses nobody answers: it is added all the same;
 //   GET /admin/kv/status: what each worker and node holds;
 //   POST /admin/kv/drop {"tenant"?,"class"?,"name"?}: all of them forget what fits;
 //   POST /admin/kv/pin {"seconds", and "names" | "id" of a request | "request", a chat's body, with
@@ -22,6 +23,7 @@
 #include "gateway/kv_history.h"
 #include "gateway/kv_member_push.h"
 #include "gateway/kv_members.h"
+#include "gateway/kv_node_probe.h"
 #include "gateway/kv_survey.h"
 #include "gateway/pool_set.h"
 #include "gateway/router.h"
@@ -52,7 +54,6 @@ public:
 private:
     void add_node(const Exchange& exchange);
     void remove_node(const Exchange& exchange);
-    void members_changed(const Exchange& exchange);
     void status(const Exchange& exchange);
     void drop(const Exchange& exchange);
     void pin(const Exchange& exchange);
@@ -65,6 +66,8 @@ private:
     Services services_;
     std::uint64_t surveys_begun_ = 0;
     std::map<std::uint64_t, std::unique_ptr<KvSurvey>> surveys_;
+    std::uint64_t probes_begun_ = 0;
+    std::map<std::uint64_t, std::unique_ptr<KvNodeProbe>> probes_;
 };
 
 }  // namespace sluice::gateway

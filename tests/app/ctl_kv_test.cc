@@ -20,7 +20,9 @@ constexpr std::string_view kStatus =
     R"({"kind":"worker","name":"stable-0","pool":"stable","url":"http://w","foreign":false,"status":)"
     R"({"epoch":1,"tiers":[{"tier":"dram","bytes":1048576,"limit_bytes":2097152,"entries":7,"hits":5,)"
     R"("misses":4,"corrupt":1,"evictions":{"full":2,"expired":1},"counters":{},"holdings":[)"
-    R"({"tenant":"acme","class":"chat","bytes":1048576,"entries":7}]}],"stores":[],"pinned":0}},)"
+    R"({"tenant":"acme","class":"chat","bytes":1048576,"entries":7}]}],"stores":[)"
+    R"({"url":"redis://valkey:6379","kind":"","reachable":false,"counters":{}},)"
+    R"({"url":"redis://h:1","kind":"","reachable":true,"counters":{}}],"pinned":0}},)"
     R"({"kind":"node","url":"redis://h:1","foreign":false,"status":null,"error":"gone"},)"
     R"({"kind":"node","url":"redis://valkey:6379","foreign":true,"status":null,"error":"not ours"}]})";
 
@@ -71,6 +73,8 @@ TEST(CtlKvTest, AStatusShowsTiersTenantsAndWhoIsForeignGoneOrLate) {
     EXPECT_THAT(outcome.out, HasSubstr("epoch 2: 2 nodes"));
     EXPECT_THAT(outcome.out, HasSubstr("redis://valkey:6379  foreign"));
     EXPECT_THAT(outcome.out, HasSubstr("stable-0 follows epoch 1"));
+    EXPECT_THAT(outcome.out, HasSubstr("stable-0 does not reach redis://valkey:6379\n"));
+    EXPECT_THAT(outcome.out, testing::Not(HasSubstr("does not reach redis://h:1")));
     EXPECT_THAT(outcome.out,
                 testing::ContainsRegex("stable-0 +dram +1 MiB +2 MiB +7 +5 +4 +3 +1\n"));
     EXPECT_THAT(outcome.out, testing::ContainsRegex("redis://h:1 +no answer: gone"));
@@ -88,14 +92,26 @@ TEST(CtlKvTest, AStatusOfAllThatCouldBeAskedIsDone) {
 }
 
 TEST(CtlKvTest, NodesAreAddedAndRemovedByTheirUrls) {
-    const Admin admin{R"({"epoch":3,"members":[{"url":"redis://h:1","foreign":true}]})"};
-    EXPECT_THAT(admin.run({"nodes", "add", "redis://h:1", "--http", "http://h:2"}).out,
-                HasSubstr("epoch 3: 1 node\n"));
+    const Admin admin{
+        R"({"epoch":3,"members":[{"url":"redis://h:1","foreign":true}],"unreachable":[]})"};
+    const auto added = admin.run({"nodes", "add", "redis://h:1", "--http", "http://h:2"});
+    EXPECT_EQ(added.code, kDone) << added.err;
+    EXPECT_THAT(added.out, HasSubstr("epoch 3: 1 node\n"));
     EXPECT_EQ(admin.asked(), R"(POST /admin/kv/nodes {"url":"redis://h:1","http":"http://h:2"})");
     EXPECT_EQ(admin.run({"nodes", "remove", "redis://h:1"}).code, kDone);
     EXPECT_EQ(admin.asked(), "DELETE /admin/kv/nodes?url=redis%3A%2F%2Fh%3A1 ");
     EXPECT_EQ(admin.run({"nodes", "list"}).code, kDone);
     EXPECT_EQ(admin.asked(), "GET /admin/kv/nodes ");
+}
+
+TEST(CtlKvTest, ANodeThatDoesNotAnswerIsAddedAndAFailure) {
+    const Admin admin{R"({"epoch":1,"members":[{"url":"redis://h:1","foreign":true}],)"
+                      R"("unreachable":["redis://h:1: refused"]})"};
+    const auto added = admin.run({"nodes", "add", "redis://h:1"});
+    EXPECT_EQ(added.code, kFailed);
+    EXPECT_THAT(added.out, HasSubstr("epoch 1: 1 node\n"));
+    EXPECT_THAT(added.out, HasSubstr("nobody answers at redis://h:1: refused\n"));
+    EXPECT_THAT(added.err, HasSubstr("it is added"));
 }
 
 TEST(CtlKvTest, OrdersSayWhatTheyMean) {

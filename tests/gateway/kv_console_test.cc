@@ -8,6 +8,7 @@
 
 #include "gateway/block_chain.h"
 #include "kv/block_name.h"
+#include "net/query.h"
 #include "port/kv_orders.h"
 #include "port/kv_status.h"
 #include "tests/app/temporary_folder.h"
@@ -30,6 +31,10 @@ public:
     /// True if it was one of the cache's paths.
     bool answer(net::HttpExchange& exchange) {
         const net::HttpRequest& request = exchange.request();
+        if (request.path == "/health") {
+            exchange.respond(net::HttpResponse::json(200, "{}"));
+            return true;
+        }
         if (!request.path.starts_with("/kv/")) {  // It tells no events.
             exchange.respond(net::HttpResponse::json(404, "{}"));
             return true;
@@ -133,23 +138,39 @@ TEST_F(KvConsoleTest, WithoutNodesAWorkerKeepsWhatItWasStartedWith) {
 
 TEST_F(KvConsoleTest, NodesComeAndGoAndWorkersAreToldAtOnce) {
     start_with();
-    const Reply added =
-        admin("POST", "/admin/kv/nodes", R"({"url":"redis://h:1","http":"http://h:2"})");
+    const std::string url = "redis" + node_.url().substr(4);
+    const Reply added = admin("POST", "/admin/kv/nodes",
+                              R"({"url":")" + url + R"(","http":")" + node_.url() + R"("})");
     EXPECT_EQ(added.status, 200) << added.body;
-    EXPECT_EQ(added.body, R"({"epoch":1,"members":[{"url":"redis://h:1","http":"http://h:2",)"
-                          R"("foreign":false}]})");
+    EXPECT_EQ(added.body, R"({"epoch":1,"members":[{"url":")" + url + R"(","http":")" +
+                              node_.url() + R"(","foreign":false}],"unreachable":[]})");
     run_until([&] { return !cache.orders.empty(); });
-    EXPECT_EQ(cache.orders.back(), (port::KvNodesOrder{.epoch = 1, .nodes = {"redis://h:1"}}));
+    EXPECT_EQ(cache.orders.back(), (port::KvNodesOrder{.epoch = 1, .nodes = {url}}));
     worker->kv_epoch = 1;
-    EXPECT_EQ(admin("POST", "/admin/kv/nodes", R"({"url":"redis://i:1"})").status, 200);
-    EXPECT_EQ(admin("DELETE", "/admin/kv/nodes?url=redis%3A%2F%2Fh%3A1").body,
-              R"({"epoch":3,"members":[{"url":"redis://i:1","foreign":true}]})");
+    EXPECT_EQ(admin("POST", "/admin/kv/nodes", R"({"url":"redis://127.0.0.1:1"})").status, 200);
+    const std::string gone = "/admin/kv/nodes?url=" + net::percent_encode(url);
+    EXPECT_EQ(admin("DELETE", gone).body,
+              R"({"epoch":3,"members":[{"url":"redis://127.0.0.1:1","foreign":true}]})");
     run_until([&] { return cache.orders.back().epoch == 3; });
-    EXPECT_THAT(cache.orders.back().nodes, ElementsAre("redis://i:1"));
-    EXPECT_EQ(admin("DELETE", "/admin/kv/nodes?url=redis%3A%2F%2Fh%3A1").status, 404);
+    EXPECT_THAT(cache.orders.back().nodes, ElementsAre("redis://127.0.0.1:1"));
+    EXPECT_EQ(admin("DELETE", gone).status, 404);
     EXPECT_EQ(admin("POST", "/admin/kv/nodes", R"({"url":"h:1"})").status, 400);
     EXPECT_EQ(admin("POST", "/admin/kv/nodes", "[]").status, 400);
     EXPECT_TRUE(std::filesystem::exists(folder_.path() + "/kv_nodes.json"));
+}
+
+TEST_F(KvConsoleTest, WhoAddsANodeHearsWhereNobodyAnswers) {
+    start_with();
+    const json::value said = admin("POST", "/admin/kv/nodes",
+                                   R"({"url":"redis://127.0.0.1:1","http":"http://127.0.0.1:2"})")
+                                 .json();
+    EXPECT_EQ(said.at("members").as_array().size(), 1U) << "it may come later";
+    const json::array& unreachable = said.at("unreachable").as_array();
+    ASSERT_EQ(unreachable.size(), 2U);
+    std::string all = json::serialize(unreachable);
+    EXPECT_THAT(all, HasSubstr("redis://127.0.0.1:1: "));
+    EXPECT_THAT(all, HasSubstr("http://127.0.0.1:2: "));
+    EXPECT_THAT(all, HasSubstr("Connection refused"));
 }
 
 TEST_F(KvConsoleTest, AWorkerThatFollowsANewerListIsOvertaken) {
@@ -161,9 +182,10 @@ TEST_F(KvConsoleTest, AWorkerThatFollowsANewerListIsOvertaken) {
     // Between two looks another gateway told it something.
     worker->kv_epoch = 40;
     cache.nodes_status = 409;
-    EXPECT_EQ(admin("POST", "/admin/kv/nodes", R"({"url":"redis://i:1"})").status, 200);
+    EXPECT_EQ(admin("POST", "/admin/kv/nodes", R"({"url":"redis://127.0.0.1:1"})").status, 200);
     run_until([&] { return !cache.orders.empty() && cache.orders.back().epoch == 41; });
-    EXPECT_THAT(cache.orders.back().nodes, ElementsAre("redis://127.0.0.1:7301", "redis://i:1"));
+    EXPECT_THAT(cache.orders.back().nodes,
+                ElementsAre("redis://127.0.0.1:7301", "redis://127.0.0.1:1"));
     cache.nodes_status = 200;
     worker->kv_epoch = 41;
     run_until([&, seen = worker->looks] { return worker->looks >= seen + 2; });
