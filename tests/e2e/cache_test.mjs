@@ -43,6 +43,7 @@ async function ask(question) {
     prompt: answer.usage.prompt_tokens,
     cached: answer.usage.prompt_tokens_details?.cached_tokens ?? 0,
     sources: row.cached_by_source ?? {},
+    decision: row.kv_decision,
   };
 }
 
@@ -97,6 +98,11 @@ test('a new engine finds it at the node', { timeout: seconds(60) }, async () => 
   assert.equal(again.text, first.text);
   assert.ok(again.sources.node > 0.9 * first.prompt - 64, JSON.stringify(again.sources));
   assert.equal(again.cached, again.sources.node);
+  // What the worker had predicted, and what came of it, is on record.
+  const [load] = again.decision.loads;
+  assert.deepEqual([load.source, load.choice, load.tokens], ['node', 'load', again.sources.node]);
+  assert.ok(load.took_us > 0 && load.predicted_us > 0 && load.predicted_us < load.queue_us + load.compute_us);
+  assert.ok(again.decision.compute_took_us > 0);
 });
 
 test('everything started anew finds it on the disk', { timeout: seconds(90) }, async () => {
