@@ -129,10 +129,12 @@ bool SsdIndex::is_followed_outside(std::uint64_t kin, std::uint64_t number) cons
            is_of(followers_.lower_bound({.parent = kin, .number = number + 1}));
 }
 
-std::optional<SsdIndex::Place> SsdIndex::follower(std::uint64_t kin) {
-    const auto first = followers_.lower_bound({.parent = kin});
-    if (first == followers_.end() || first->parent != kin) return std::nullopt;
-    return at(first->number, first->slot);
+std::optional<SsdIndex::Place> SsdIndex::next_follower(std::uint64_t kin, Cursor& cursor) {
+    const auto next =
+        followers_.lower_bound({.parent = kin, .number = cursor.number, .slot = cursor.slot});
+    if (next == followers_.end() || next->parent != kin) return std::nullopt;
+    cursor = {.number = next->number, .slot = next->slot + 1};
+    return at(next->number, next->slot);
 }
 
 void SsdIndex::use(const Place& place, std::int64_t now_ms, std::int64_t until_ms) {

@@ -99,8 +99,8 @@ public:
     [[nodiscard]] std::optional<Place> find_kin(std::uint64_t kin);
     /// Whether something alive in another segment than `number` follows it.
     [[nodiscard]] bool is_followed_outside(std::uint64_t kin, std::uint64_t number) const;
-    /// Something alive that follows it.
-    [[nodiscard]] std::optional<Place> follower(std::uint64_t kin);
+    /// What is alive and follows it, one after the other.
+    [[nodiscard]] std::optional<Place> next_follower(std::uint64_t kin, Cursor& cursor);
 
     /// What reclaiming a segment of which `kept_bytes` have to be written again gains for what it costs.
     [[nodiscard]] double gain(const Segment& segment, std::uint64_t kept_bytes) const;

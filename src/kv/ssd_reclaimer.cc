@@ -172,29 +172,31 @@ bool SsdReclaimer::carry(const Victim& victim, const Hot& hot) {
 
 void SsdReclaimer::end_followers(std::uint64_t number) {
     const std::int64_t now = milliseconds(options_.clock());
-    std::vector<std::uint64_t> ended;
+    std::vector<Ended> ended;
     {
         const std::lock_guard lock(state_.mutex);
         for (const SsdIndex::Entry& entry : state_.index.segment(number)->entries) {
             if (entry.name == nullptr || is_over(entry, now)) continue;
             const std::uint64_t kin = ssd_kin(*entry.name);
-            if (state_.index.is_followed_outside(kin, number)) ended.push_back(kin);
+            if (state_.index.is_followed_outside(kin, number)) ended.push_back({.kin = kin});
         }
     }
     end_followers_of(std::move(ended));
 }
 
-void SsdReclaimer::end_followers_of(std::vector<std::uint64_t> ended) {
+void SsdReclaimer::end_followers_of(std::vector<Ended> ended) {
     // Some at a time: others wait meanwhile.
     while (!ended.empty()) {
         const std::lock_guard lock(state_.mutex);
         for (std::size_t step = 0; step < kEndedAtATime && !ended.empty(); ++step) {
-            const auto follower = state_.index.follower(ended.back());
+            const auto follower = state_.index.next_follower(ended.back().kin, ended.back().seen);
             if (!follower) {
                 ended.pop_back();
                 continue;
             }
-            ended.push_back(ssd_kin(*follower->entry().name));
+            // It is worth computing the hole: somebody has come for what is behind it.
+            if (follower->entry().used) continue;
+            ended.push_back({.kin = ssd_kin(*follower->entry().name)});
             ++state_.counts.reclaimed;
             state_.end(*follower, SsdChange::kReclaimed);
         }

@@ -72,9 +72,13 @@ private:
     void carry(const Victim& victim);
     /// False: no more can be carried.
     [[nodiscard]] bool carry(const Victim& victim, const Hot& hot);
-    /// Of what is still in the segment.
+    struct Ended {
+        std::uint64_t kin = 0;
+        SsdIndex::Cursor seen{};  ///< Of its followers.
+    };
+    /// Of what is still in the segment: those that nobody has used.
     void end_followers(std::uint64_t number);
-    void end_followers_of(std::vector<std::uint64_t> ended);
+    void end_followers_of(std::vector<Ended> ended);
     void remove(std::uint64_t number, std::shared_ptr<SsdFile> file);
 
     SsdState& state_;

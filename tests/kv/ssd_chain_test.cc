@@ -177,6 +177,29 @@ TEST_F(SsdChainTest, OfAUsedEndNothingBeforeItGoes) {
     for (const TestBlock& block : chain) EXPECT_TRUE(left.contains(block.name));
 }
 
+// More is used than can be carried, and so the start that all have in common is lost. Those who come for
+// what is behind it compute the hole: nothing else is lost with it.
+TEST_F(SsdChainTest, WhatIsUsedOutlivesAHoleBeforeIt) {
+    open(small());
+    Chain first = chain_of("first", kSegment / kSsdSectorBytes * 3 / 4);
+    const Chain prefix = chain_of("prefix", 2);
+    first.insert(first.end(), prefix.begin(), prefix.end());
+    for (const TestBlock& block : first) put_block(block);
+    ASSERT_TRUE(sync());
+    EXPECT_TRUE(touch(first[first.size() - 3], 3600));
+    std::size_t least = kBlocks;
+    for (std::size_t i = 0; tier_->stats().reclaims < 3 * kSegments; ++i) {
+        Chain chain = prefix;
+        append(chain, std::to_string(i), 40);
+        for (std::size_t at = prefix.size(); at < chain.size(); ++at) put_block(chain[at]);
+        ASSERT_TRUE(sync());
+        ASSERT_TRUE(touch(chain.back(), 3600));
+        if (tier_->stats().reclaims > 0) least = std::min(least, alive().size());
+    }
+    EXPECT_FALSE(alive().contains(prefix.front().name));
+    EXPECT_GT(least, kBlocks / 2);
+}
+
 TEST_F(SsdChainTest, ATornSegmentsBlocksAreKnownByTheirValues) {
     open();
     const Chain chain = chain_of("torn", 10);

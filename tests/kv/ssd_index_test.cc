@@ -95,9 +95,13 @@ TEST_F(SsdIndexTest, AnEntryKnowsWhatFollowsItWhateverComesFirst) {
     EXPECT_FALSE(index_.is_followed_outside(ssd_kin("a"), 9));
     index_.kill(*index_.find("a"));
     EXPECT_FALSE(index_.is_followed_outside(parent, 2));
-    EXPECT_EQ(index_.follower(parent), index_.find("b"));
+    add(*index_.segment(2), "c", 4, 100, parent);
+    SsdIndex::Cursor seen;
+    EXPECT_EQ(index_.next_follower(parent, seen), index_.find("b"));
+    EXPECT_EQ(index_.next_follower(parent, seen), index_.find("c"));
+    EXPECT_FALSE(index_.next_follower(parent, seen));
     index_.remove_segment(2);
-    EXPECT_FALSE(index_.follower(parent));
+    EXPECT_FALSE(index_.next_follower(parent, seen = {}));
 }
 
 TEST_F(SsdIndexTest, AUseIsOneOfAllThatAnEntryFollowsUpToWhatIsOver) {
