@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
@@ -28,6 +29,10 @@ struct NodeClient {
     std::chrono::steady_clock::time_point since;
     /// What the SSD was asked for in its name and has not brought yet.
     ReadBudget fetching{std::numeric_limits<std::uint64_t>::max()};
+    std::uint64_t unread_bytes = 0;  ///< Of its answers, when they were last counted.
+    std::function<std::uint64_t()> count_unread;
+    /// It reads too slowly.
+    std::function<void()> cut;
     bool authenticated = false;
     bool quitting = false;  ///< The connection ends after this answer.
     /// A fault is planted in the answer that is being written.
@@ -48,7 +53,11 @@ struct NodeService {
     std::uint64_t misses = 0;
     std::uint64_t bytes_read = 0;     ///< Of values that were asked for,
     std::uint64_t bytes_written = 0;  ///< and put.
-    std::uint64_t input_bytes = 0;    ///< Held by requests that are not complete.
+    std::uint64_t input_bytes = 0;    ///< Held by requests that are not complete,
+    std::uint64_t unread_bytes =
+        0;  ///< and by answers; what was read since they were counted, too.
+    /// Of answers, for all clients together: as much as one may leave unread.
+    std::uint64_t unread_most = limits::kKvNodeOutputBytes;
     /// Values from the SSD that are on their way to clients: all together as much as one client may
     /// leave unread.
     ReadBudget ssd_answers{limits::kKvNodeOutputBytes};

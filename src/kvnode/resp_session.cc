@@ -58,6 +58,11 @@ RespSession::RespSession(NodeService& service, net::TcpStream& stream, std::stri
     client_.peer = std::move(peer);
     client_.since = std::chrono::steady_clock::now();
     client_.authenticated = known_ = !service_.password;
+    client_.count_unread = [this] {
+        count_unread();
+        return client_.unread_bytes;
+    };
+    client_.cut = [this] { cut(); };
     service_.clients.emplace(client_.id, &client_);
     reader_.set_bounds(client_.authenticated ? kBounds : kStrangersBounds);
     if (!client_.authenticated) stream_.expect_within(kPasswordTime);
@@ -70,6 +75,7 @@ void RespSession::end() {
     if (std::exchange(over_, true)) return;
     service_.clients.erase(client_.id);
     service_.input_bytes -= input_counted_;
+    service_.unread_bytes -= client_.unread_bytes;
 }
 
 // ---- Requests -------------------------------------------------------------------------------------
@@ -216,13 +222,34 @@ void RespSession::send_answers() {
         send(*answer->out);
     }
     if (over_) return;
-    if (stream_.backlog_bytes() + ready_bytes_ > limits::kKvNodeOutputBytes) {
-        ++service_.clients_cut;
-        log::warn("{} doesn't read what it asked for", client_.peer);
-        end();
-        return stream_.cut();
-    }
-    if (ending_ && answers_.empty()) finish();
+    if (unread_bytes() > limits::kKvNodeOutputBytes) return cut();
+    if (ending_ && answers_.empty()) return finish();
+    bound_unread();
+}
+
+std::uint64_t RespSession::unread_bytes() const { return stream_.backlog_bytes() + ready_bytes_; }
+
+void RespSession::count_unread() {
+    const std::uint64_t unread = unread_bytes();
+    service_.unread_bytes += unread - client_.unread_bytes;
+    client_.unread_bytes = unread;
+}
+
+void RespSession::bound_unread() {
+    count_unread();
+    if (service_.unread_bytes <= service_.unread_most) return;
+    // What others have read meanwhile is not known yet.
+    NodeClient* slowest = &client_;
+    for (const auto& [id, client] : service_.clients)
+        if (client->count_unread() > slowest->unread_bytes) slowest = client;
+    if (service_.unread_bytes > service_.unread_most) slowest->cut();
+}
+
+void RespSession::cut() {
+    ++service_.clients_cut;
+    log::warn("{} doesn't read what it asked for", client_.peer);
+    end();
+    stream_.cut();
 }
 
 void RespSession::send(kv::RespWriter& out) {

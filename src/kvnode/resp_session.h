@@ -45,6 +45,11 @@ private:
     [[nodiscard]] RespTicket answer_later(bool others_wait);
     void answered(Answer& answer);
     void send_answers();
+    [[nodiscard]] std::uint64_t unread_bytes() const;
+    void count_unread();
+    /// Whoever has left most unread goes, if all together have left too much.
+    void bound_unread();
+    void cut();
     void send(kv::RespWriter& out);
     void send_part(kv::RespWriter& out);
     void finish();

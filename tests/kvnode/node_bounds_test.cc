@@ -100,6 +100,38 @@ TEST(NodeBoundsTest, WhatComesFromTheSsdForThoseWhoDoNotReadIsBounded) {
     EXPECT_EQ(client.ask(ask_some).substr(0, 5), "*14\r\n");
 }
 
+// Values from memory are shared with their readers, and stay for them when memory lets go of them.
+TEST(NodeBoundsTest, WhatAllTogetherLeaveUnreadIsBoundedAndTheSlowestGoes) {
+    TestNode node;
+    TestClient client(node);
+    ASSERT_EQ(client.ask({"SET", "big", std::string(kMiB, 'v')}), kOk);
+    constexpr std::uint64_t kMost = 64 * kMiB;
+    node.call([](NodeService& service) { service.unread_most = kMost; });
+    const auto of_service = [&](auto member) {
+        return node.call([member](NodeService& service) { return service.*member; });
+    };
+    const auto many = [](std::size_t values) {
+        std::vector<std::string> words{"MGET"};
+        words.resize(1 + values, "big");
+        return encode(words);
+    };
+    // The kernel takes a few MiB of each.
+    net::testing::RawSocket slowest(node.port(), 4'096);
+    ASSERT_TRUE(slowest.send(many(60)));
+    ASSERT_TRUE(wait_until([&] { return of_service(&NodeService::unread_bytes) > 40 * kMiB; }));
+    EXPECT_EQ(of_service(&NodeService::clients_cut), 0U);
+    net::testing::RawSocket slow(node.port(), 4'096);
+    ASSERT_TRUE(slow.send(many(36)));
+    EXPECT_TRUE(wait_until([&] { return of_service(&NodeService::clients_cut) == 1; }));
+    EXPECT_LE(of_service(&NodeService::unread_bytes), kMost);
+    EXPECT_LT(slowest.read_all().size(), 60 * kMiB);
+    EXPECT_TRUE(slowest.was_reset());
+    EXPECT_EQ(slow.read_until("\r\n"), "*36\r\n");
+    slow.close();
+    EXPECT_TRUE(wait_until([&] { return of_service(&NodeService::unread_bytes) == 0; }));
+    EXPECT_EQ(client.ask({"PING"}), "+PONG\r\n");
+}
+
 TEST(NodeBoundsTest, OneAnswerHasNoMoreThanAClientMayLeaveUnread) {
     TestNode node;
     TestClient client(node);
@@ -188,6 +220,25 @@ TEST(NodeBoundsTest, VerifyFindsWhatCameDamaged) {
                 AllOf(HasSubstr(R"("done":1,)"), HasSubstr(R"("failed":1)")));
     EXPECT_EQ(client.ask({"GET", name_of(*chain, 0)}), kNull);
     EXPECT_EQ(client.ask({"GET", name_of(*chain, 1)}), bulk(value_of(*chain, 1)));
+}
+
+// The node's loop doesn't go through its megabytes, wherever it lies.
+TEST(NodeBoundsTest, ABlockThatCameDamagedIsItsReadersToFind) {
+    const kv::testing::Folder folder;
+    TestNode node({.dram = kMiB, .ssd_dir = folder.path()});
+    TestClient client(node);
+    const ChainPtr chain = make_chain("text", 1);
+    std::string damaged = value_of(*chain, 0);
+    damaged[damaged.size() - 20] ^= 1;  // In the payload.
+    ASSERT_EQ(client.ask({"SET", name_of(*chain, 0), damaged}), kOk);
+    EXPECT_EQ(client.ask({"GET", name_of(*chain, 0)}), bulk(damaged));
+    for (int i = 0; i < 4; ++i)
+        ASSERT_EQ(client.ask({"SET", "n" + std::to_string(i), std::string(kMiB / 2, 'v')}), kOk);
+    node.sync();
+    ASSERT_TRUE(node.call([&](NodeService& service) {
+        return service.store.only_on_ssd(name_of(*chain, 0), wall_now());
+    }));
+    EXPECT_EQ(client.ask({"GET", name_of(*chain, 0)}), bulk(damaged));
 }
 
 /// So many values go through both tiers; make soak asks for more.
