@@ -12,12 +12,18 @@ namespace {
 
 using std::chrono::milliseconds;
 
+void count_look_up(RespCall& call, std::size_t found) {
+    call.service.found += found;
+    call.service.not_found += call.words.size() - 1 - found;
+}
+
 void exists(RespCall& call) {
     const kv::WallTime now = wall_now();
-    std::int64_t count = 0;
+    std::size_t count = 0;
     for (std::size_t i = 1; i < call.words.size(); ++i)
         count += call.service.store.contains(call.word(i), now) ? 1 : 0;
-    call.out.integer(count);
+    count_look_up(call, count);
+    call.out.integer(static_cast<std::int64_t>(count));
 }
 
 /// KV.LONGEST name...: how many of them from the first on are here without a gap: of a chain's names, how
@@ -26,6 +32,7 @@ void longest(RespCall& call) {
     const kv::WallTime now = wall_now();
     std::size_t i = 1;
     while (i < call.words.size() && call.service.store.contains(call.word(i), now)) ++i;
+    count_look_up(call, i - 1);  // What is behind a gap is of no use to who asks.
     call.out.integer(static_cast<std::int64_t>(i - 1));
 }
 

@@ -11,6 +11,9 @@ NodeMetrics::NodeMetrics()
       hits_(registry_.counter("sluice_kv_hits_total", "Reads that a tier answered", {"tier"})),
       misses_(registry_.counter("sluice_kv_misses_total", "Reads that a tier had nothing for",
                                 {"tier"})),
+      look_ups_(registry_.counter("sluice_kvnode_lookups_total",
+                                  "Names that clients asked for by EXISTS and KV.LONGEST",
+                                  {"result"})),
       evictions_(registry_.counter("sluice_kv_evictions_total", "What left a tier, by tier and why",
                                    {"cause"})),
       corrupt_(registry_.counter("sluice_kv_corrupt_total",
@@ -77,6 +80,8 @@ void NodeMetrics::read_service(const NodeService& service) {
     clients_.with({}).set(static_cast<double>(service.clients.size()));
     raise(cut_, {}, service.clients_cut);
     raise(commands_, {}, service.commands);
+    raise(look_ups_, {"found"}, service.found);
+    raise(look_ups_, {"missing"}, service.not_found);
     raise(moved_, {"read"}, service.bytes_read);
     raise(moved_, {"written"}, service.bytes_written);
 }

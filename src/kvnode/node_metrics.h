@@ -33,6 +33,7 @@ private:
     metrics::Family<metrics::Gauge> entries_;
     metrics::Family<metrics::Counter> hits_;
     metrics::Family<metrics::Counter> misses_;
+    metrics::Family<metrics::Counter> look_ups_;
     metrics::Family<metrics::Counter> evictions_;
     metrics::Family<metrics::Counter> corrupt_;
     metrics::Family<metrics::Counter> numerics_;

@@ -51,6 +51,8 @@ struct NodeService {
     std::uint64_t commands = 0;
     std::uint64_t hits = 0;  ///< Of reads, in either tier.
     std::uint64_t misses = 0;
+    std::uint64_t found = 0;  ///< Names that look-ups asked for, in either tier.
+    std::uint64_t not_found = 0;
     std::uint64_t bytes_read = 0;     ///< Of values that were asked for,
     std::uint64_t bytes_written = 0;  ///< and put.
     std::uint64_t input_bytes = 0;    ///< Held by requests that are not complete,

@@ -28,12 +28,14 @@ std::string server_text(const NodeService& service) {
         std::chrono::duration_cast<std::chrono::seconds>(up).count());
 }
 
+/// Look-ups count as in Redis: as reads.
 std::string stats_text(const NodeService& service, const kv::DramStats& dram) {
     return fmt::format(
         "# Stats\r\ntotal_connections_received:{}\r\ntotal_commands_processed:{}\r\n"
         "keyspace_hits:{}\r\nkeyspace_misses:{}\r\nevicted_keys:{}\r\nexpired_keys:{}\r\n"
         "numerics_violations:{}\r\n",
-        service.clients_total, service.commands, service.hits, service.misses,
+        service.clients_total, service.commands, service.hits + service.found,
+        service.misses + service.not_found,
         dram.removed[static_cast<std::size_t>(kv::Removal::kEvicted)],
         dram.removed[static_cast<std::size_t>(kv::Removal::kExpired)], dram.differs);
 }

@@ -79,6 +79,23 @@ TEST(RespServerTest, AnswersAsRedisDoes) {
     EXPECT_THAT(client.ask({"CLIENT", "LIST"}), HasSubstr("name=me"));
 }
 
+TEST(RespServerTest, LookUpsAreCounted) {
+    const TestNode node;
+    TestClient client(node);
+    play(client, {
+                     {{"MSET", "a", "1", "b", "2"}, kOk},
+                     {{"EXISTS", "a", "none"}, ":1\r\n"},
+                     {{"KV.LONGEST", "a", "b", "none", "a"}, ":2\r\n"},
+                     {{"GET", "a"}, bulk("1")},
+                 });
+    EXPECT_THAT(node.http("GET", "/metrics"),
+                AllOf(HasSubstr("sluice_kvnode_lookups_total{result=\"found\"} 3\n"),
+                      HasSubstr("sluice_kvnode_lookups_total{result=\"missing\"} 3\n"),
+                      HasSubstr("sluice_kv_hits_total{tier=\"dram\"} 1\n")));
+    EXPECT_THAT(client.ask({"INFO", "stats"}),
+                AllOf(HasSubstr("keyspace_hits:4\r\n"), HasSubstr("keyspace_misses:3\r\n")));
+}
+
 TEST(RespServerTest, SetTakesItsOptions) {
     const TestNode node;
     TestClient client(node);
