@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/service_config.h"
+#include "net/web_page.h"
 
 namespace sluice::gateway {
 namespace {
@@ -60,6 +61,9 @@ std::expected<Caller, ApiError> Access::client(const net::HttpRequest& request) 
 }
 
 std::expected<Caller, ApiError> Access::admin(const net::HttpRequest& request) const {
+    // A page has no key, but needs none where the machine's own users don't.
+    if (request.method != "GET" && net::is_from_web_page(request))
+        return unauthorized(std::string(net::kNoWebPages));
     if (!rules_.admins_need_keys) return Caller{.admin = true};
     const std::string_view shown = shown_key(request);
     if (shown.empty()) return key_needed();

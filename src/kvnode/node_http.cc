@@ -9,6 +9,7 @@
 #include "kvnode/kv_event_query.h"
 #include "kvnode/node_answers.h"
 #include "kvnode/node_orders.h"
+#include "net/web_page.h"
 #include "port/port_error.h"
 
 namespace sluice::kvnode {
@@ -71,6 +72,10 @@ void NodeHttp::route(const Exchange& exchange) {
     const auto* const order = std::ranges::find(kOrders, request.path, &Order::path);
     if (order != kOrders.end()) {
         if (request.method != "POST") return exchange->respond(wrong_method(request, "POST"));
+        if (net::is_from_web_page(request)) {
+            return exchange->respond(
+                error_answer(403, port::kInvalidRequest, std::string(net::kNoWebPages)));
+        }
         if (!may_order(request)) {
             return exchange->respond(
                 error_answer(401, port::kInvalidRequest, "orders need the node's password"));

@@ -1,7 +1,7 @@
 #pragma once
 
 // The HTTP side of a cache node: /health, /metrics, /kv_events, /kv/status, and orders. With a password,
-// orders need it as `Authorization: Bearer PASSWORD`.
+// orders need it as `Authorization: Bearer PASSWORD`. Orders of web pages are refused.
 
 #include <memory>
 

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <unordered_map>
 
+#include "base/log.h"
+
 namespace sluice::kvnode {
 namespace {
 
@@ -20,6 +22,17 @@ void unknown_command(RespCall& call) {
         shown += fmt::format("'{}' ", call.word(i).substr(0, kNameShown - shown.size()));
     call.out.error(fmt::format("ERR unknown command '{}', with args beginning with: {}",
                                call.word(0).substr(0, kNameShown), shown));
+}
+
+/// Of a request of HTTP, whose lines look like inline commands, the first word of some line: a browser
+/// sends them wherever a page says, and the page's own lines after them.
+bool is_http(std::string_view word) { return same_word(word, "post") || same_word(word, "host:"); }
+
+void refuse_http(RespCall& call) {
+    log::warn("{} speaks HTTP to the port for RESP: the connection is closed", call.client.peer);
+    ++call.service.clients_cut;
+    call.client.quitting = true;
+    call.out.error("ERR this port speaks RESP, not HTTP");
 }
 
 /// Another value than the one that was asked for.
@@ -74,7 +87,8 @@ const RespCommand* find_command(std::string_view name) {
 void run_command(RespCall& call) {
     ++call.service.commands;
     const RespCommand* const command = find_command(call.word(0));
-    if (command == nullptr) return unknown_command(call);
+    if (command == nullptr)
+        return is_http(call.word(0)) ? refuse_http(call) : unknown_command(call);
     const auto words = static_cast<std::int64_t>(call.words.size());
     if (command->words >= 0 ? words != command->words : words < -command->words) {
         return call.out.error(

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/assert.h"
+#include "net/web_page.h"
 #include "worker/abort_handler.h"
 #include "worker/answers.h"
 #include "worker/generate_handler.h"
@@ -167,6 +168,10 @@ port::ServerInfo WorkerServer::info() const {
 
 void WorkerServer::route(const std::shared_ptr<net::HttpExchange>& exchange) {
     const net::HttpRequest& request = exchange->request();
+    if (request.method != "GET" && net::is_from_web_page(request)) {
+        return exchange->respond(
+            error_answer(403, port::kInvalidRequest, std::string(net::kNoWebPages)));
+    }
     const auto* const slow = std::ranges::find(kSlowRoutes, request.path, &SlowRoute::path);
     if (slow != kSlowRoutes.end()) {
         if (request.method == slow->method) return slow->answer(service_, exchange);

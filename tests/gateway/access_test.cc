@@ -62,6 +62,16 @@ TEST_F(AccessTest, WithoutAnyKeyALoopbackServiceTrustsWhoeverAsks) {
     EXPECT_TRUE(open.admin(with("")));
 }
 
+TEST_F(AccessTest, AWebPageIsNoAdmin) {
+    net::HttpRequest request = with("");
+    request.method = "POST";
+    EXPECT_TRUE(access({}).admin(request));
+    request.headers.set("Origin", "http://page");
+    EXPECT_FALSE(access({}).admin(request));
+    request.method = "GET";
+    EXPECT_TRUE(access({}).admin(request));
+}
+
 TEST_F(AccessTest, FromTheFirstKeyOnEverybodyNeedsOne) {
     const std::string key = add({.tenant = "acme"});
     Access closed = access({});

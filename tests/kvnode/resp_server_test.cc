@@ -96,6 +96,35 @@ TEST(RespServerTest, LookUpsAreCounted) {
                 AllOf(HasSubstr("keyspace_hits:4\r\n"), HasSubstr("keyspace_misses:3\r\n")));
 }
 
+TEST(RespServerTest, WebPagesOrderNothing) {
+    const TestNode node;
+    TestClient client(node);
+    ASSERT_EQ(client.ask({"SET", "a", "1"}), kOk);
+    for (const std::string field :
+         {"Origin: http://page\r\n", "Origin: null\r\n", "Sec-Fetch-Site: cross-site\r\n"}) {
+        EXPECT_THAT(node.http("POST", "/kv/drop", R"({"name":"a"})", field),
+                    StartsWith("HTTP/1.1 403"));
+    }
+    EXPECT_EQ(client.ask({"EXISTS", "a"}), ":1\r\n");
+    // The user's own typing, in the browser's address line.
+    EXPECT_THAT(node.http("GET", "/kv/status", "", "Sec-Fetch-Site: none\r\n"),
+                StartsWith("HTTP/1.1 200"));
+    EXPECT_THAT(node.http("POST", "/kv/drop", R"({"name":"a"})"), HasSubstr(R"("done":1)"));
+}
+
+TEST(RespServerTest, WhoSpeaksHttpIsCut) {
+    const TestNode node;
+    for (const std::string text :
+         {"POST / HTTP/1.1\r\nflushall\r\n", "PUT / HTTP/1.1\r\nhost: a\r\nSET a 1\r\n"}) {
+        TestClient client(node);
+        client.socket().send(text + "ECHO more\r\n");
+        EXPECT_THAT(client.socket().read_all(),
+                    ::testing::EndsWith("-ERR this port speaks RESP, not HTTP\r\n"));
+    }
+    TestClient client(node);
+    EXPECT_EQ(client.ask({"EXISTS", "a"}), ":0\r\n");
+}
+
 TEST(RespServerTest, SetTakesItsOptions) {
     const TestNode node;
     TestClient client(node);

@@ -173,6 +173,12 @@ TEST_F(KvOrdersTest, StatusCountsWhatThePoolHadAndHadNot) {
     EXPECT_EQ(pool().misses, 5U);
 }
 
+TEST_F(KvOrdersTest, WebPagesOrderNothing) {
+    net::ClientRequest page = post(worker_->url("/kv/drop"), R"({"class":"chat"})");
+    page.headers.set("Origin", "http://page");
+    EXPECT_EQ(client_.fetch(page).status, 403);
+}
+
 TEST_F(KvOrdersTest, PinsAreLeases) {
     answer("acme", 1);
     port::KvPinOrder pin{.names = names("acme", 1), .seconds = 600};
