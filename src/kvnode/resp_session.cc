@@ -1,5 +1,7 @@
 #include "kvnode/resp_session.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -12,8 +14,15 @@ namespace {
 
 /// No further request is looked at while so much waits for the client to read it, or for the SSD.
 constexpr std::size_t kPauseBytes = 8 * 1024 * 1024;
-/// Of requests that are not complete, of all clients together.
-constexpr std::uint64_t kInputTotalBytes = 4ULL * 1024 * 1024 * 1024;
+/// A request that is not complete may have so much, whatever all others have.
+constexpr std::uint64_t kSmallInput = 64 * 1024;
+
+/// Requests that are not complete, of all clients together: half of what values may take, and at least
+/// what a client may send beside a value.
+std::uint64_t input_bound(const NodeService& service) {
+    return std::max<std::uint64_t>(service.store.dram().options().bytes / 2,
+                                   limits::kKvNodeInputBytes);
+}
 
 /// Until a client has said the password.
 constexpr std::chrono::seconds kPasswordTime{limits::kKvNodeStallSeconds};
@@ -111,8 +120,13 @@ void RespSession::count_input() {
     const std::uint64_t held = reader_.held_bytes() + rest_.size();
     service_.input_bytes += held - input_counted_;
     input_counted_ = held;
-    if (service_.input_bytes > kInputTotalBytes && held > limits::kKvNodeInputBytes)
-        refuse("OOM too many large requests arrive at the same time");
+    const std::uint64_t bound = input_bound(service_);
+    if (service_.input_bytes > bound && held > kSmallInput) {
+        refuse(
+            fmt::format("OOM requests that have not come whole would take {} bytes, and all "
+                        "clients together may have {}",
+                        service_.input_bytes, bound));
+    }
 }
 
 void RespSession::run_request() {

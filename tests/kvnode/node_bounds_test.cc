@@ -142,6 +142,27 @@ TEST(NodeBoundsTest, OneAnswerHasNoMoreThanAClientMayLeaveUnread) {
     EXPECT_EQ(node.call([](NodeService& service) { return service.clients_cut; }), 0U);
 }
 
+TEST(NodeBoundsTest, WhatHasNotComeWholeIsBoundedForAllClientsTogether) {
+    TestNode node({.dram = 160 * kMiB});
+    TestClient first(node);
+    const std::string head = "*3\r\n$3\r\nSET\r\n$1\r\na\r\n$";
+    ASSERT_TRUE(first.socket().send(head + std::to_string(50 * kMiB) + "\r\n"));
+    const auto held = [&] {
+        return node.call([](NodeService& service) { return service.input_bytes; });
+    };
+    ASSERT_TRUE(wait_until([&] { return held() >= 50 * kMiB; }));
+    TestClient second(node);
+    ASSERT_TRUE(second.socket().send(head + std::to_string(40 * kMiB) + "\r\n"));
+    EXPECT_THAT(second.socket().read_all(),
+                AllOf(HasSubstr("-OOM requests that have not come whole"),
+                      HasSubstr(std::to_string(80 * kMiB))));
+    EXPECT_TRUE(wait_until([&] { return held() < 51 * kMiB; })) << "it is not given back";
+    // Neither small requests nor whoever was there before suffer from it.
+    TestClient third(node);
+    EXPECT_EQ(third.ask({"SET", "b", std::string(30'000, 'v')}), kOk);
+    EXPECT_EQ(first.ask_raw(std::string(50 * kMiB, 'v') + "\r\n"), kOk);
+}
+
 TEST(NodeBoundsTest, OneClientTooManyIsToldSoAndTheNextOneComesIn) {
     TestNode node({.limits = {.connections = 2}});
     TestClient first(node);
