@@ -76,11 +76,18 @@ void DramTier::use(TierEntry& entry, WallTime now) {
 // Those before it live as long, so that nobody finds a chain's end without its start. As ends that are
 // close to each other are left alone, only the first use of a chain in a while walks all of it.
 void DramTier::extend(TierEntry& entry, WallTime expires) {
-    entry.expires = std::max(entry.expires, expires);
+    set_end(entry, std::max(entry.expires, expires));
     for (TierEntry* each = entry.parent; each != nullptr; each = each->parent) {
         if (each->expires >= expires - options_.retention.slack(each->retention)) return;
-        each->expires = expires;
+        set_end(*each, expires);
     }
+}
+
+// Places of blocks that are not here have an end as well, but don't count.
+void DramTier::set_end(TierEntry& entry, WallTime end) {
+    if (entry.here() && entry.expires != kForever) --stats_.mortal;
+    if (entry.here() && end != kForever) ++stats_.mortal;
+    entry.expires = end;
 }
 
 // ---- Writing --------------------------------------------------------------------------------------
@@ -132,7 +139,8 @@ DramTier::Stored DramTier::put_block(const ChainIndex::Name& name, const BlockNa
     const bool room = make_tenant_room(block.tenant, bytes, leaving) && make_room(bytes, leaving);
     if (room) {
         TierEntry& entry = index_.add_block(name, block, header->parent, before, std::move(value));
-        entry.expires = end;
+        entry.expires = kForever;  // Whatever its place had.
+        set_end(entry, end);
         extend(entry, end);
         report_stored(entry);
     }
@@ -157,7 +165,7 @@ DramTier::Stored DramTier::put_plain(const ChainIndex::Name& name, SharedBytes v
         return Stored::kRefused;
     }
     TierEntry& entry = index_.add(name, std::move(value));
-    entry.expires = end;
+    set_end(entry, end);
     report_stored(entry);
     return Stored::kStored;
 }
@@ -205,6 +213,7 @@ void DramTier::remove(TierEntry& entry, Removal why, Leaving& leaving) {
     ++stats_.removed[static_cast<std::size_t>(why)];
     if (observer_.removed) observer_.removed(item_of(entry), why);
     if (entry.pinned()) unpin(entry);
+    if (entry.expires != kForever) --stats_.mortal;
     TierUse& use = use_of(entry);
     --use.entries;
     use.bytes -= entry.cost;
@@ -243,7 +252,7 @@ bool DramTier::expire(std::string_view name, WallTime when, WallTime now) {
     if (when <= now) {
         remove(*entry, Removal::kExpired, leaving);
     } else {
-        entry->expires = std::max(when, entry->pinned_until);
+        set_end(*entry, std::max(when, entry->pinned_until));
     }
     return true;
 }

@@ -140,6 +140,7 @@ private:
     [[nodiscard]] TierEntry* find(const ChainIndex::Name& name, WallTime now, Leaving& leaving);
     void use(TierEntry& entry, WallTime now);
     void extend(TierEntry& entry, WallTime expires);
+    void set_end(TierEntry& entry, WallTime end);
     Stored put_block(const ChainIndex::Name& name, const BlockName& block, SharedBytes value,
                      const PutOptions& options, WallTime now, Leaving& leaving);
     Stored put_plain(const ChainIndex::Name& name, SharedBytes value, const PutOptions& options,

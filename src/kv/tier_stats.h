@@ -33,6 +33,7 @@ struct DramStats {
     std::size_t limit = 0;
     std::size_t bytes = 0;  ///< All that is taken: values, names, places, tables.
     std::uint64_t entries = 0;
+    std::uint64_t mortal = 0;  ///< Entries whose life has an end.
     std::uint64_t pinned = 0;  ///< Entries, and
     std::size_t pinned_bytes = 0;
     TierUse agent;  ///< Blocks by class;

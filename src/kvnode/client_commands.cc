@@ -13,15 +13,13 @@ namespace {
 
 constexpr std::size_t kClientTextBytes = 256;
 
-enum class Login : std::uint8_t { kRight, kWrong, kNotAsked };
-
-/// The only user is "default".
-Login log_in(RespCall& call, std::string_view user, std::string_view password) {
-    if (!call.service.password) return Login::kNotAsked;
-    const bool right = equal_in_constant_time(sha256(password), *call.service.password);
-    if (!right || user != "default") return Login::kWrong;
+/// The only user is "default"; without a password of the node, any is right.
+bool log_in(RespCall& call, std::string_view user, std::string_view password) {
+    const bool right =
+        !call.service.password || equal_in_constant_time(sha256(password), *call.service.password);
+    if (!right || user != "default") return false;
     call.client.authenticated = true;
-    return Login::kRight;
+    return true;
 }
 
 void wrong_password(kv::RespWriter& out) {
@@ -31,14 +29,14 @@ void wrong_password(kv::RespWriter& out) {
 void auth(RespCall& call) {
     if (call.words.size() > 3) return syntax_error(call.out);
     const bool named = call.words.size() == 3;
-    switch (log_in(call, named ? call.word(1) : "default", call.word(named ? 2 : 1))) {
-        case Login::kRight: return call.out.status("OK");
-        case Login::kWrong: return wrong_password(call.out);
-        case Login::kNotAsked:
-            return call.out.error(
-                "ERR AUTH <password> called without any password configured for the default user. "
-                "Are you sure your configuration is correct?");
+    if (!named && !call.service.password) {
+        return call.out.error(
+            "ERR AUTH <password> called without any password configured for the default user. "
+            "Are you sure your configuration is correct?");
     }
+    if (!log_in(call, named ? call.word(1) : "default", call.word(named ? 2 : 1)))
+        return wrong_password(call.out);
+    call.out.status("OK");
 }
 
 /// Printable, without spaces: it stands in CLIENT LIST.
@@ -77,8 +75,7 @@ void hello(RespCall& call) {
     if (*wanted != 2 && *wanted != 3) return call.out.error("NOPROTO unsupported protocol version");
     for (std::size_t i = 2; i < call.words.size();) {
         if (same_word(call.word(i), "auth") && i + 2 < call.words.size()) {
-            if (log_in(call, call.word(i + 1), call.word(i + 2)) == Login::kWrong)
-                return wrong_password(call.out);
+            if (!log_in(call, call.word(i + 1), call.word(i + 2))) return wrong_password(call.out);
             i += 3;
         } else if (same_word(call.word(i), "setname") && i + 1 < call.words.size()) {
             if (!fits_in_list(call.word(i + 1))) return no_such_name(call.out);
@@ -140,6 +137,11 @@ void client(RespCall& call) {
         std::string list;
         for (const auto& [id, each] : call.service.clients) list += describe(*each);
         return call.out.text(list);
+    }
+    if (same_word(what, "help")) {
+        return write_help(call.out,
+                          {"CLIENT GETNAME", "CLIENT SETNAME name", "CLIENT ID", "CLIENT INFO",
+                           "CLIENT LIST", "CLIENT SETINFO LIB-NAME|LIB-VER text"});
     }
     call.out.error(fmt::format(
         "ERR unknown subcommand or wrong number of arguments for '{}'. Try CLIENT HELP.",

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/limits.h"
+#include "kv/block_name.h"
 #include "kvnode/resp_commands.h"
 
 namespace sluice::kvnode {
@@ -55,7 +57,49 @@ std::int64_t life_left(RespCall& call, milliseconds unit) {
 void ttl(RespCall& call) { call.out.integer(life_left(call, std::chrono::seconds(1))); }
 void pttl(RespCall& call) { call.out.integer(life_left(call, milliseconds(1))); }
 
+/// When EXPIRE may set an end: as its flags say of the one that there is.
+struct ExpireRules {
+    bool nx = false;  ///< If there is none.
+    bool xx = false;  ///< If there is one.
+    bool gt = false;  ///< If the new one is later; none is the latest.
+    bool lt = false;  ///< If it is sooner.
+
+    [[nodiscard]] bool allow(milliseconds left, milliseconds wanted) const {
+        const bool ends = left != milliseconds::max();
+        return !(nx && ends) && !(xx && !ends) && !(gt && (!ends || wanted <= left)) &&
+               !(lt && ends && wanted >= left);
+    }
+};
+
+/// Nothing after an error, which is written.
+std::optional<ExpireRules> expire_rules(RespCall& call) {
+    ExpireRules rules;
+    for (std::size_t i = 3; i < call.words.size(); ++i) {
+        const std::string_view word = call.word(i);
+        bool known = false;
+        for (const auto& [name, flag] : {std::pair{"nx", &rules.nx}, std::pair{"xx", &rules.xx},
+                                         std::pair{"gt", &rules.gt}, std::pair{"lt", &rules.lt}}) {
+            if (!same_word(word, name)) continue;
+            *flag = known = true;
+        }
+        if (known) continue;
+        call.out.error(fmt::format("ERR Unsupported option {}", word.substr(0, 64)));
+        return std::nullopt;
+    }
+    if (rules.nx && (rules.xx || rules.gt || rules.lt)) {
+        call.out.error("ERR NX and XX, GT or LT options at the same time are not compatible");
+        return std::nullopt;
+    }
+    if (rules.gt && rules.lt) {
+        call.out.error("ERR GT and LT options at the same time are not compatible");
+        return std::nullopt;
+    }
+    return rules;
+}
+
 void expire_in(RespCall& call, milliseconds unit) {
+    const auto rules = expire_rules(call);
+    if (!rules) return;
     const auto count = parse_integer(call.word(2));
     if (!count) return not_an_integer(call.out);
     constexpr std::int64_t kMost = std::int64_t{1} << 43;  // Milliseconds: 278 years.
@@ -65,12 +109,26 @@ void expire_in(RespCall& call, milliseconds unit) {
     }
     const kv::WallTime now = wall_now();
     NodeStore& store = call.service.store;
+    const auto left = store.time_left(call.word(1), now);
+    // What is far beyond all times is over as well.
+    const std::int64_t wanted = std::max(*count, -kMost / unit.count());
+    if (left && !rules->allow(*left, wanted * unit)) return call.out.integer(0);
     if (*count <= 0) return call.out.integer(store.erase(call.word(1), now) ? 1 : 0);
     call.out.integer(store.expire(call.word(1), now + *count * unit, now) ? 1 : 0);
 }
 
 void expire(RespCall& call) { expire_in(call, std::chrono::seconds(1)); }
 void pexpire(RespCall& call) { expire_in(call, milliseconds(1)); }
+
+/// A block's life is its class's: no end is taken from it.
+void persist(RespCall& call) {
+    const kv::WallTime now = wall_now();
+    NodeStore& store = call.service.store;
+    const auto left = store.time_left(call.word(1), now);
+    const bool ends = left && *left != milliseconds::max();
+    if (!ends || kv::parse_block_name(call.word(1))) return call.out.integer(0);
+    call.out.integer(store.expire(call.word(1), kv::kForever, now) ? 1 : 0);
+}
 
 void type(RespCall& call) {
     call.out.status(call.service.store.contains(call.word(1), wall_now()) ? "string" : "none");
@@ -134,6 +192,8 @@ private:
     std::string_view pattern_;
 };
 
+constexpr std::int64_t kScanMost = 4'096;  ///< Names at a time.
+
 void scan(RespCall& call) {
     const auto cursor = parse_integer(call.word(1));
     if (!cursor || *cursor < 0) return call.out.error("ERR invalid cursor");
@@ -148,7 +208,7 @@ void scan(RespCall& call) {
             const auto wanted = parse_integer(call.word(i + 1));
             if (!wanted) return not_an_integer(call.out);
             if (*wanted < 1) return syntax_error(call.out);
-            count = std::min<std::int64_t>(*wanted, 4'096);
+            count = std::min<std::int64_t>(*wanted, kScanMost);
         } else if (same_word(call.word(i), "type")) {
             strings = same_word(call.word(i + 1), "string");
         } else {
@@ -167,12 +227,34 @@ void scan(RespCall& call) {
     for (const std::string& name : names) call.out.text(name);
 }
 
+/// All of them in one answer, while everybody waits: for people, and small nodes.
+void keys(RespCall& call) {
+    const Glob glob(call.word(1));
+    const kv::WallTime now = wall_now();
+    std::vector<std::string> names;
+    std::uint64_t cursor = 0;
+    do {
+        cursor = call.service.store.scan(cursor, kScanMost, now, [&](std::string_view name) {
+            if (glob.fits(name)) names.emplace_back(name);
+        });
+        if (names.size() > limits::kRespItems)
+            return call.out.error("OOM too many names fit; SCAN goes through all of them");
+    } while (cursor != 0);
+    // A scan may meet a name twice.
+    std::ranges::sort(names);
+    names.erase(std::ranges::unique(names).begin(), names.end());
+    call.out.array(names.size());
+    for (const std::string& name : names) call.out.text(name);
+}
+
 constexpr auto kCommands = std::to_array<RespCommand>({
     {"del", -2, true, 1, -1, 1, erase},
     {"exists", -2, false, 1, -1, 1, exists},
-    {"expire", 3, true, 1, 1, 1, expire},
+    {"expire", -3, true, 1, 1, 1, expire},
+    {"keys", 2, false, 0, 0, 0, keys},
     {"kv.longest", -2, false, 1, -1, 1, longest},
-    {"pexpire", 3, true, 1, 1, 1, pexpire},
+    {"persist", 2, true, 1, 1, 1, persist},
+    {"pexpire", -3, true, 1, 1, 1, pexpire},
     {"pttl", 2, false, 1, 1, 1, pttl},
     {"scan", -2, false, 0, 0, 0, scan},
     {"ttl", 2, false, 1, 1, 1, ttl},

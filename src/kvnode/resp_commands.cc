@@ -69,11 +69,15 @@ void not_an_integer(kv::RespWriter& out) {
 
 void syntax_error(kv::RespWriter& out) { out.error("ERR syntax error"); }
 
+void write_help(kv::RespWriter& out, std::initializer_list<std::string_view> lines) {
+    out.array(lines.size());
+    for (const std::string_view line : lines) out.status(line);
+}
+
 const RespCommand* find_command(std::string_view name) {
     static const auto kByName = [] {
         std::unordered_map<std::string_view, const RespCommand*> commands;
-        for (const auto& group :
-             {value_commands(), key_commands(), client_commands(), server_commands()})
+        for (const auto& group : all_commands())
             for (const RespCommand& command : group) commands.emplace(command.name, &command);
         return commands;
     }();

@@ -2,6 +2,8 @@
 
 // The commands of a cache node: a part of Redis's, and KV.LONGEST.
 
+#include <array>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
@@ -23,9 +25,15 @@ struct RespCommand {
 
 // By file.
 [[nodiscard]] std::span<const RespCommand> value_commands();   ///< GET, SET, ...
+[[nodiscard]] std::span<const RespCommand> change_commands();  ///< INCR, APPEND, ...
 [[nodiscard]] std::span<const RespCommand> key_commands();     ///< DEL, EXPIRE, SCAN, ...
 [[nodiscard]] std::span<const RespCommand> client_commands();  ///< AUTH, HELLO, ...
 [[nodiscard]] std::span<const RespCommand> server_commands();  ///< INFO, COMMAND, ...
+
+[[nodiscard]] inline std::array<std::span<const RespCommand>, 5> all_commands() {
+    return {value_commands(), change_commands(), key_commands(), client_commands(),
+            server_commands()};
+}
 
 /// In any case of letters; null if there is none.
 [[nodiscard]] const RespCommand* find_command(std::string_view name);
@@ -39,6 +47,8 @@ void run_command(RespCall& call);
 [[nodiscard]] std::optional<std::int64_t> parse_integer(std::string_view text);
 void not_an_integer(kv::RespWriter& out);
 void syntax_error(kv::RespWriter& out);
+/// The answer to a command's HELP: a line each.
+void write_help(kv::RespWriter& out, std::initializer_list<std::string_view> lines);
 /// The value, with whatever fault is planted.
 void write_value(NodeService& service, NodeClient& client, std::string_view name,
                  kv::SharedBytes value, kv::RespWriter& out);

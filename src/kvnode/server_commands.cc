@@ -65,8 +65,9 @@ std::vector<Section> info_sections(const NodeService& service) {
         sections.push_back({"ssd", ssd_text(ssd->stats())});
     sections.push_back({"replication", "# Replication\r\nrole:master\r\nconnected_slaves:0\r\n"});
     sections.push_back({"cluster", "# Cluster\r\ncluster_enabled:0\r\n"});
-    sections.push_back({"keyspace", fmt::format("# Keyspace\r\ndb0:keys={},expires=0,avg_ttl=0\r\n",
-                                                service.store.entries())});
+    sections.push_back(
+        {"keyspace", fmt::format("# Keyspace\r\ndb0:keys={},expires={},avg_ttl=0\r\n",
+                                 service.store.entries(), dram.mortal)});
     return sections;
 }
 
@@ -88,17 +89,25 @@ void info(RespCall& call) {
     call.out.text(text);
 }
 
+/// FLUSHALL, FLUSHDB [ASYNC|SYNC]: everything goes, pinned or not, before the answer.
+void flush(RespCall& call) {
+    const bool whole = call.words.size() == 1 ||
+                       (call.words.size() == 2 &&
+                        (same_word(call.word(1), "async") || same_word(call.word(1), "sync")));
+    if (!whole) return syntax_error(call.out);
+    const RespTicket ticket = call.later(RespCall::Others::kWait);
+    call.service.store.erase_if(std::nullopt, std::nullopt, [ticket](std::uint64_t /*erased*/) {
+        ticket.out().status("OK");
+        ticket.done();
+    });
+}
+
 /// Names in the larger tier: the SSD has memory's as well, unless its writer was too slow for some.
 void database_size(RespCall& call) {
     call.out.integer(static_cast<std::int64_t>(call.service.store.entries()));
 }
 
 // ---- COMMAND --------------------------------------------------------------------------------------
-
-constexpr std::size_t kGroups = 4;
-std::array<std::span<const RespCommand>, kGroups> all_commands() {
-    return {value_commands(), key_commands(), client_commands(), server_commands()};
-}
 
 void write_command(const RespCommand& command, kv::RespWriter& out) {
     out.array(10);
@@ -130,6 +139,12 @@ void command(RespCall& call) {
         return out.integer(static_cast<std::int64_t>(count));
     }
     if (same_word(what, "docs")) return out.map(0);
+    if (same_word(what, "help")) {
+        return write_help(
+            out, {"COMMAND", "    All commands with their flags and keys.", "COMMAND COUNT",
+                  "    How many there are.", "COMMAND DOCS", "    Nothing: there are none here.",
+                  "COMMAND INFO [name ...]", "    These commands."});
+    }
     if (same_word(what, "info")) {
         out.array(call.words.size() - 2);
         for (std::size_t i = 2; i < call.words.size(); ++i) {
@@ -148,7 +163,7 @@ void command(RespCall& call) {
 /// What benchmarks look at: nothing goes to a log or a snapshot.
 void config(RespCall& call) {
     if (!same_word(call.word(1), "get"))
-        return call.out.error("ERR a node's settings are its command line");
+        return call.out.error("ERR a node's settings are its command line: CONFIG knows GET alone");
     std::vector<std::pair<std::string_view, std::string>> found;
     for (std::size_t i = 2; i < call.words.size(); ++i) {
         if (same_word(call.word(i), "save")) found.emplace_back("save", "");
@@ -169,6 +184,8 @@ constexpr auto kCommands = std::to_array<RespCommand>({
     {"command", -1, false, 0, 0, 0, command},
     {"config", -2, false, 0, 0, 0, config},
     {"dbsize", 1, false, 0, 0, 0, database_size},
+    {"flushall", -1, true, 0, 0, 0, flush},
+    {"flushdb", -1, true, 0, 0, 0, flush},
     {"info", -1, false, 0, 0, 0, info},
 });
 

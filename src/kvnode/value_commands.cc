@@ -1,11 +1,14 @@
 // Commands that read and write values.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/limits.h"
 #include "kv/block_name.h"
+#include "kv/block_value.h"
 #include "kvnode/resp_commands.h"
 
 namespace sluice::kvnode {
@@ -237,17 +240,28 @@ std::optional<SetPlan> plan_set(RespCall& call) {
     return plan;
 }
 
-void write_stored(Stored stored, bool only_if_absent, bool block, kv::RespWriter& out) {
+/// Why a value was refused.
+std::string refusal(std::string_view name, std::string_view value) {
+    const auto block = kv::parse_block_name(name);
+    if (!block) return "OOM no room for a value of this size";
+    const auto header = kv::read_block_header(value);
+    if (!header)
+        return fmt::format("ERR the value is no whole block: {}", header.error().message());
+    if (header->key != block->key) return "ERR the value is another block than its name says";
+    if (block->retention == kv::Retention::kNone)
+        return "ERR blocks of class none are kept nowhere";
+    return "OOM no room for a block of this size";
+}
+
+void write_stored(Stored stored, bool only_if_absent, std::string_view name, std::string_view value,
+                  kv::RespWriter& out) {
     switch (stored) {
         case Stored::kStored: return out.status("OK");
         case Stored::kWasThere: return only_if_absent ? out.null() : out.status("OK");
         case Stored::kDiffers:
             if (only_if_absent) return out.null();
             return out.error("NUMERICS another payload is kept under this block's name");
-        case Stored::kRefused:
-            return out.error(block ? "ERR this is not the block that its name says, or there is no "
-                                     "room for it"
-                                   : "OOM no room for a value of this size");
+        case Stored::kRefused: return out.error(refusal(name, value));
     }
 }
 
@@ -265,10 +279,8 @@ void apply(NodeService& service, const SetPlan& plan, const kv::SharedBytes& old
         plan.name, plan.value, {.expires = expires, .only_if_absent = plan.only_if_absent}, now);
     const bool failed =
         stored == Stored::kRefused || (stored == Stored::kDiffers && !plan.only_if_absent);
-    if (!plan.get || failed) {
-        const bool block = kv::parse_block_name(plan.name).has_value();
-        return write_stored(stored, plan.only_if_absent, block, out);
-    }
+    if (!plan.get || failed)
+        return write_stored(stored, plan.only_if_absent, plan.name, plan.value.bytes, out);
     if (!old) return out.null();
     out.text(old);
 }
@@ -304,9 +316,10 @@ struct SetMany {
         const kv::WallTime now = wall_now();
         for (auto& [name, value] : pairs) {
             service->bytes_written += value.bytes.size();
-            const Stored stored = service->store.put(name, std::move(value), {}, now);
+            const Stored stored = service->store.put(name, value, {}, now);
             if (stored == Stored::kRefused || stored == Stored::kDiffers)
-                return write_stored(stored, false, kv::parse_block_name(name).has_value(), out);
+                return write_stored(stored, false, name, value.bytes, out);
+            value = {};
         }
         out.status("OK");
     }

@@ -1,5 +1,6 @@
 // A cache node as its clients see it: every answer byte by byte, over real sockets.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "kv/block_name.h"
@@ -16,6 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::Le;
 using ::testing::StartsWith;
 
+constexpr std::size_t kMiB = 1024UL * 1024;
 const std::string kNull = "$-1\r\n";
 const std::string kOk = "+OK\r\n";
 
@@ -77,6 +79,143 @@ TEST(RespServerTest, AnswersAsRedisDoes) {
     EXPECT_EQ(client.ask({"info", "Cluster"}), bulk("# Cluster\r\ncluster_enabled:0\r\n"));
     EXPECT_EQ(client.ask({"INFO", "nothing"}), bulk(""));
     EXPECT_THAT(client.ask({"CLIENT", "LIST"}), HasSubstr("name=me"));
+}
+
+TEST(RespServerTest, ABlockWithoutRoomIsNoWrongBlock) {
+    const TestNode node({.dram = kMiB});
+    TestClient client(node);
+    const ChainPtr chain = make_chain("text", 1);
+    const std::string large = value_of(*chain, 0, std::string(2 * kMiB, 'p'));
+    EXPECT_EQ(client.ask({"SET", name_of(*chain, 0), large}),
+              "-OOM no room for a block of this size\r\n");
+}
+
+TEST(RespServerTest, ValuesAreChangedAsInRedis) {
+    const TestNode node;
+    TestClient client(node);
+    const std::string no_number = "-ERR value is not an integer or out of range\r\n";
+    const std::string overflow = "-ERR increment or decrement would overflow\r\n";
+    play(client, {
+                     {{"INCR", "n"}, ":1\r\n"},
+                     {{"INCRBY", "n", "41"}, ":42\r\n"},
+                     {{"DECR", "n"}, ":41\r\n"},
+                     {{"DECRBY", "n", "-1"}, ":42\r\n"},
+                     {{"GET", "n"}, bulk("42")},
+                     {{"INCRBY", "n", "x"}, no_number},
+                     {{"EXPIRE", "n", "100"}, ":1\r\n"},
+                     {{"INCR", "n"}, ":43\r\n"},
+                     {{"TTL", "n"}, ":100\r\n"},
+                     {{"APPEND", "n", "x"}, ":3\r\n"},
+                     {{"INCR", "n"}, no_number},
+                     {{"APPEND", "new", "text"}, ":4\r\n"},
+                     {{"GET", "new"}, bulk("text")},
+                     {{"SET", "n", "9223372036854775807"}, kOk},
+                     {{"INCR", "n"}, overflow},
+                     {{"DECRBY", "n", "-9223372036854775808"}, "-ERR decrement would overflow\r\n"},
+                 });
+    const ChainPtr chain = make_chain("text", 1);
+    ASSERT_EQ(client.ask({"SET", name_of(*chain, 0), value_of(*chain, 0)}), kOk);
+    EXPECT_EQ(client.ask({"APPEND", name_of(*chain, 0), "x"}), "-ERR a block can't be changed\r\n");
+}
+
+TEST(RespServerTest, WhatOnlyTheSsdHasIsChangedToo) {
+    const kv::testing::Folder folder;
+    {
+        TestNode node({.ssd_dir = folder.path()});
+        TestClient client(node);
+        ASSERT_EQ(client.ask({"SET", "n", "7"}), kOk);
+        node.sync();
+    }
+    const TestNode node({.ssd_dir = folder.path()});
+    TestClient client(node);
+    EXPECT_EQ(client.ask({"INCR", "n"}), ":8\r\n");
+    EXPECT_EQ(client.ask({"FLUSHALL"}), kOk);
+    EXPECT_EQ(client.ask({"GET", "n"}), kNull);
+}
+
+TEST(RespServerTest, LivesEndAsRedisSays) {
+    const TestNode node;
+    TestClient client(node);
+    play(client, {
+                     {{"SET", "a", "1"}, kOk},
+                     {{"EXPIRE", "a", "10", "XX"}, ":0\r\n"},
+                     {{"EXPIRE", "a", "10", "GT"}, ":0\r\n"},
+                     {{"EXPIRE", "a", "10", "LT"}, ":1\r\n"},
+                     {{"EXPIRE", "a", "5", "GT"}, ":0\r\n"},
+                     {{"EXPIRE", "a", "20", "NX"}, ":0\r\n"},
+                     {{"EXPIRE", "a", "20", "xx", "gt"}, ":1\r\n"},
+                     {{"TTL", "a"}, ":20\r\n"},
+                     {{"PEXPIRE", "a", "30000", "LT"}, ":0\r\n"},
+                     {{"PERSIST", "a"}, ":1\r\n"},
+                     {{"PERSIST", "a"}, ":0\r\n"},
+                     {{"PERSIST", "none"}, ":0\r\n"},
+                     {{"TTL", "a"}, ":-1\r\n"},
+                     {{"EXPIRE", "a", "10", "NX", "XX"},
+                      "-ERR NX and XX, GT or LT options at the same time are not compatible\r\n"},
+                     {{"EXPIRE", "a", "10", "GT", "LT"},
+                      "-ERR GT and LT options at the same time are not compatible\r\n"},
+                     {{"EXPIRE", "a", "10", "FOO"}, "-ERR Unsupported option FOO\r\n"},
+                 });
+}
+
+TEST(RespServerTest, EndsAreCounted) {
+    const TestNode node;
+    TestClient client(node);
+    const ChainPtr chain = make_chain("text", 3);
+    const auto keyspace = [&](int keys, int expires) {
+        return bulk(
+            fmt::format("# Keyspace\r\ndb0:keys={},expires={},avg_ttl=0\r\n", keys, expires));
+    };
+    for (std::size_t i = 0; i < 3; ++i)
+        ASSERT_EQ(client.ask({"SET", name_of(*chain, i), value_of(*chain, i)}), kOk);
+    play(client, {
+                     {{"MSET", "a", "1", "b", "1"}, kOk},
+                     {{"INFO", "keyspace"}, keyspace(5, 3)},
+                     {{"EXPIRE", "a", "10"}, ":1\r\n"},
+                     {{"INFO", "keyspace"}, keyspace(5, 4)},
+                     {{"PERSIST", "a"}, ":1\r\n"},
+                     {{"DEL", name_of(*chain, 0)}, ":1\r\n"},
+                     {{"INFO", "keyspace"}, keyspace(4, 2)},
+                     {{"SET", name_of(*chain, 0), value_of(*chain, 0)}, kOk},
+                     {{"SET", "b", "2", "EX", "10"}, kOk},
+                     {{"INFO", "keyspace"}, keyspace(5, 4)},
+                     {{"FLUSHDB", "ASYNC"}, kOk},
+                     {{"INFO", "keyspace"}, keyspace(0, 0)},
+                     {{"FLUSHDB", "NOW"}, "-ERR syntax error\r\n"},
+                 });
+}
+
+TEST(RespServerTest, KeysAreThoseThatFit) {
+    const kv::testing::Folder folder;
+    TestNode node({.ssd_dir = folder.path()});
+    TestClient client(node);
+    play(client, {
+                     {{"MSET", "ab", "1", "ac", "2", "b", "3"}, kOk},
+                     {{"KEYS", "a?"}, "*2\r\n" + bulk("ab") + bulk("ac")},
+                     {{"KEYS", "*"}, "*3\r\n" + bulk("ab") + bulk("ac") + bulk("b")},
+                     {{"KEYS", "none"}, "*0\r\n"},
+                 });
+    node.sync();
+    EXPECT_EQ(client.ask({"KEYS", "*"}), "*3\r\n" + bulk("ab") + bulk("ac") + bulk("b"));
+}
+
+TEST(RespServerTest, WithoutAPasswordTheDefaultUserMaySayAny) {
+    const TestNode node;
+    TestClient client(node);
+    const std::string wrong = "-WRONGPASS invalid username-password pair or user is disabled.\r\n";
+    EXPECT_EQ(client.ask({"AUTH", "default", "x"}), kOk);
+    EXPECT_EQ(client.ask({"AUTH", "other", "x"}), wrong);
+    EXPECT_EQ(client.ask({"HELLO", "2", "AUTH", "other", "x"}), wrong);
+    EXPECT_THAT(client.ask({"HELLO", "2", "AUTH", "default", "x"}), StartsWith("*14\r\n"));
+}
+
+TEST(RespServerTest, WhatAnErrorNamesIsThere) {
+    const TestNode node;
+    TestClient client(node);
+    for (const std::string command : {"CLIENT", "COMMAND"}) {
+        EXPECT_THAT(client.ask({command, "NOTHING"}), HasSubstr("Try " + command + " HELP."));
+        EXPECT_THAT(client.ask({command, "HELP"}), AllOf(StartsWith("*"), HasSubstr(command)));
+    }
 }
 
 TEST(RespServerTest, LookUpsAreCounted) {
@@ -172,8 +311,12 @@ TEST(RespServerTest, ABlockStaysTheFirstAndOtherPayloadsAreViolations) {
     EXPECT_EQ(node.call([](NodeService& service) { return service.store.dram().stats().differs; }),
               2U);
     // The next block's value, or none at all, isn't this one's.
-    EXPECT_THAT(client.ask({"SET", name_of(*chain, 1), first}), StartsWith("-ERR "));
-    EXPECT_THAT(client.ask({"SET", name_of(*chain, 1), "no block"}), StartsWith("-ERR "));
+    EXPECT_EQ(client.ask({"SET", name_of(*chain, 1), first}),
+              "-ERR the value is another block than its name says\r\n");
+    EXPECT_THAT(client.ask({"SET", name_of(*chain, 1), "no block"}),
+                StartsWith("-ERR the value is no whole block: "));
+    EXPECT_THAT(client.ask({"MSET", name_of(*chain, 1), "no block"}),
+                StartsWith("-ERR the value is no whole block: "));
     EXPECT_EQ(client.ask({"EXISTS", name_of(*chain, 1)}), ":0\r\n");
     // A read is a use: it lives as long as its class says from now on.
     EXPECT_EQ(client.ask({"TTL", name}), ":604800\r\n");
