@@ -16,14 +16,12 @@
 #include "base/private_file.h"
 #include "base/units.h"
 #include "net/query.h"
+#include "port/kv_orders.h"
 
 namespace sluice::app {
 namespace {
 
 namespace json = boost::json;
-
-/// All that is held is read, at a bounded speed.
-constexpr std::chrono::hours kVerifyTime{1};
 
 struct Options {
     AdminOptions admin;
@@ -150,6 +148,10 @@ int pin(const Options& options) {
     if (ways != 1) return fail(kWrongUse, "say what to pin: ID, --system, --request or --name");
     const auto time = parse_duration(options.time);
     if (!time) return fail(kWrongUse, time.error());
+    constexpr std::chrono::hours kMost(limits::kKvPinSeconds / 3'600);
+    if (*time > kMost)
+        return fail(kWrongUse,
+                    fmt::format("--for: at most {}h, and {} is more", kMost.count(), options.time));
     json::object order{{"seconds", std::chrono::ceil<std::chrono::seconds>(*time).count()}};
     if (!options.id.empty()) order["id"] = options.id;
     if (!options.names.empty())
@@ -169,7 +171,7 @@ int pin(const Options& options) {
 int verify(const Options& options) {
     return give_order(
         options, "/admin/kv/verify", {}, "checked", "corrupt",
-        [](const json::object& said) { return count(said, "failed") == 0; }, kVerifyTime);
+        [](const json::object& said) { return count(said, "failed") == 0; }, port::kKvVerifyTime);
 }
 
 // ---- Their options --------------------------------------------------------------------------------

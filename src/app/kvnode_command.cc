@@ -6,6 +6,7 @@
 #include <boost/json/serialize.hpp>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
@@ -100,6 +101,36 @@ Result<kvnode::NodeOptions> node_options(const Options& options) {
     return node;
 }
 
+std::string gib(std::uint64_t bytes) {
+    return fmt::format("{:.1f} GiB", static_cast<double>(bytes) / (1ULL << 30));
+}
+
+/// Of the file system that `folder` is on, or will be; 0 if nobody says.
+std::uint64_t disk_bytes(std::filesystem::path folder) {
+    std::error_code error;
+    folder = std::filesystem::absolute(folder, error);
+    while (!std::filesystem::exists(folder, error) && folder.has_relative_path())
+        folder = folder.parent_path();
+    const auto space = std::filesystem::space(folder, error);
+    return error ? 0 : space.capacity;
+}
+
+/// Sizes are limits, which may be too large for a while; they are said to whoever meant another one.
+void warn_of_sizes(const kvnode::NodeStore::Options& store) {
+    const auto memory = static_cast<std::uint64_t>(::sysconf(_SC_PHYS_PAGES)) *
+                        static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    if (store.dram.bytes > memory) {
+        log::warn("--dram may take {}, and this machine has {} of memory", gib(store.dram.bytes),
+                  gib(memory));
+    }
+    if (!store.ssd) return;
+    const std::uint64_t disk = disk_bytes(store.ssd->dir);
+    if (disk != 0 && store.ssd->bytes > disk) {
+        log::warn("--ssd may take {}, and the file system of {} has {}", gib(store.ssd->bytes),
+                  store.ssd->dir, gib(disk));
+    }
+}
+
 std::string host_of(const std::string& address) {
     const bool v6 = address.find(':') != std::string::npos && address.front() != '[';
     return v6 ? "[" + address + "]" : address;
@@ -126,6 +157,7 @@ int run(const Options& options) {
     auto node = node_options(options);
     if (!node) return fail(kWrongUse, node.error());
     if (node->faults.any()) log::warn("faults are planted on purpose: SLUICE_FAULTS is set");
+    warn_of_sizes(node->store);
     auto password = read_password(options.password_file);
     if (!password) return fail(kCannotStart, password.error());
     node->password = std::move(*password);

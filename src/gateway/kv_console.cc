@@ -22,9 +22,6 @@ namespace json = boost::json;
 using port::JsonWriter;
 using protocol::ApiErrorCode;
 
-/// All that a node holds is read at a bounded speed.
-constexpr std::chrono::hours kVerifyTime{1};
-
 void refuse(const Exchange& exchange, const Error& error) {
     ApiErrorCode code = ApiErrorCode::kInvalidRequest;
     switch (error.code()) {
@@ -255,7 +252,7 @@ void KvConsole::pin(const Exchange& exchange) {
 }
 
 void KvConsole::verify(const Exchange& exchange) {
-    order(exchange, {.path = "/kv/verify", .body = "{}", .time = kVerifyTime});
+    order(exchange, {.path = "/kv/verify", .body = "{}", .time = port::kKvVerifyTime});
 }
 
 }  // namespace sluice::gateway

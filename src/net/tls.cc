@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <system_error>
 
 #include "base/assert.h"
 #include "base/private_file.h"
@@ -25,6 +26,7 @@ constexpr std::array<unsigned char, 9> kProtocols = {8, 'h', 't', 't', 'p', '/',
 std::string openssl_reason() {
     const unsigned long code = ERR_get_error();
     ERR_clear_error();
+    if (ERR_SYSTEM_ERROR(code)) return std::generic_category().message(ERR_GET_REASON(code));
     const char* const reason = ERR_reason_error_string(code);
     return reason != nullptr ? reason : "unknown error";
 }

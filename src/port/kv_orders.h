@@ -3,6 +3,7 @@
 // What an operator may tell a holder of KV blocks, a worker or a cache node: to forget some, to keep
 // some for a while, to read all of them again, and, a worker, which nodes there are.
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -20,6 +21,9 @@ namespace sluice::port {
 inline constexpr std::size_t kKvOrderTenants = 16'384;
 /// Names of blocks in one order to pin.
 inline constexpr std::size_t kKvOrderNames = 65'536;
+
+/// How long an answer to POST /kv/verify may take: all that is held is read, at a bounded speed.
+inline constexpr std::chrono::hours kKvVerifyTime{1};
 
 /// POST /kv/drop. What fits all that is named goes; something must be named.
 struct KvDropOrder {

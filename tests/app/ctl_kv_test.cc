@@ -143,6 +143,9 @@ TEST(CtlKvTest, WhatIsNotSaidIsWrongUse) {
     EXPECT_EQ(admin.run({"pin"}).code, kWrongUse);
     EXPECT_EQ(admin.run({"pin", "r1", "--system", "x"}).code, kWrongUse);
     EXPECT_EQ(admin.run({"pin", "r1", "--for", "soon"}).code, kWrongUse);
+    const auto long_pin = admin.run({"pin", "r1", "--for", "25h"});
+    EXPECT_EQ(long_pin.code, kWrongUse);
+    EXPECT_THAT(long_pin.err, HasSubstr("--for: at most 24h, and 25h is more"));
     EXPECT_EQ(admin.run({"drop", "--name", "kv:a:chat:1", "--name", "kv:a:chat:2"}).code,
               kWrongUse);
     EXPECT_EQ(admin.asked(), "");

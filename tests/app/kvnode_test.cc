@@ -16,6 +16,7 @@
 namespace sluice::app {
 namespace {
 
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::StartsWith;
 using Words = std::vector<std::string>;
@@ -98,10 +99,12 @@ TEST(KvnodeTest, SaysWhereItIsAndFindsAgainWhatItHad) {
 TEST(KvnodeTest, RedisBenchmarkRunsThrough) {
     if (!there("redis-benchmark")) GTEST_SKIP() << "no redis-benchmark (Debian: redis-tools)";
     Node node({"--dram", "32MiB"});
-    const std::string said = output_of({"redis-benchmark", "-p", node.port(), "-t", "ping,set,get",
-                                        "-n", "2000", "-P", "8", "-d", "20000", "--csv"});
+    const std::string said =
+        output_of({"redis-benchmark", "-p", node.port(), "-t", "ping,set,get,incr", "-n", "2000",
+                   "-P", "8", "-d", "20000", "--csv"});
     EXPECT_THAT(said, HasSubstr("\"SET\""));
     EXPECT_THAT(said, HasSubstr("\"GET\""));
+    EXPECT_THAT(said, HasSubstr("\"INCR\""));
     EXPECT_EQ(node.stop(), kDone);
 }
 
@@ -122,6 +125,13 @@ TEST(KvnodeTest, WrongUseIsSaidBeforeAnythingStarts) {
         EXPECT_EQ(refused.code, kWrongUse) << words[0] << " " << words[1];
         EXPECT_THAT(refused.err, HasSubstr(words[0]));
     }
+    const Outcome no_file = run({"--dram", "1000TiB", "--ssd", folder.path() + "/new:1001TiB",
+                                 "--tls-cert", "/none.pem", "--tls-key", "/none.key"});
+    EXPECT_EQ(no_file.code, kCannotStart);
+    EXPECT_THAT(no_file.err, HasSubstr("/none.pem"));
+    EXPECT_THAT(no_file.err, HasSubstr("No such file or directory"));
+    EXPECT_THAT(no_file.err, ContainsRegex("--dram may take 1024000.0 GiB, .* has .* of memory"));
+    EXPECT_THAT(no_file.err, ContainsRegex("--ssd may take 1025024.0 GiB, .*/new has .* GiB"));
     const Outcome open = run({"--bind", "0.0.0.0"});
     EXPECT_EQ(open.code, kCannotStart);
     EXPECT_THAT(open.err, HasSubstr("--password-file"));
