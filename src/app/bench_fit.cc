@@ -36,26 +36,32 @@ constexpr std::uint32_t kLongWords = 4'000;
 
 /// Keys and values that fit into a processor's caches are sought among these.
 constexpr auto kNear = std::to_array<std::uint32_t>({1'024, 1'536, 2'048, 3'072, 4'096});
+constexpr auto kDecodeNear = std::to_array<std::uint32_t>({512, 1'024, 1'536, 2'048, 4'096});
 
 std::vector<sim::MeasuredRun> runs_of(const std::vector<MeasuredStep>& steps,
-                                      std::uint64_t near_tokens) {
+                                      const sim::EngineParameters& parameters) {
     std::vector<sim::MeasuredRun> runs;
-    for (const MeasuredStep& step : steps) runs.push_back(step.run(near_tokens));
+    for (const MeasuredStep& step : steps) runs.push_back(step.run(parameters));
     return runs;
 }
 
 Result<void> fit(const std::vector<MeasuredStep>& steps, sim::EngineParameters& parameters) {
     std::optional<double> least;
+    sim::EngineParameters best = parameters;
     for (const std::uint32_t near : kNear) {
-        sim::EngineParameters tried = parameters;
-        tried.near_tokens = near;
-        const auto runs = runs_of(steps, near);
-        if (const auto fitted = fit_steps(runs, tried); !fitted) return fitted;
-        const double error = fit_error(tried, runs);
-        if (least && *least <= error) continue;
-        least = error;
-        parameters = tried;
+        for (const std::uint32_t decode_near : kDecodeNear) {
+            sim::EngineParameters tried = parameters;
+            tried.near_tokens = near;
+            tried.decode_near = decode_near;
+            const auto runs = runs_of(steps, tried);
+            if (const auto fitted = fit_steps(runs, tried); !fitted) return fitted;
+            const double error = fit_error(tried, runs);
+            if (least && *least <= error) continue;
+            least = error;
+            best = tried;
+        }
     }
+    parameters = best;
     return {};
 }
 
@@ -180,7 +186,7 @@ int bench_fit(const BenchFitOptions& options) {
         if (const auto measured = measure_service(options.api, parameters); !measured)
             return fail(kFailed, measured.error());
     }
-    print_fit(runs_of(*steps, parameters.near_tokens), parameters);
+    print_fit(runs_of(*steps, parameters), parameters);
     const std::string text = fmt::format("# {} on {}, {} threads\n", path->filename().string(),
                                          to_string(*target), options.threads) +
                              to_toml(parameters);

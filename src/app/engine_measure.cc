@@ -176,11 +176,10 @@ private:
 
 }  // namespace
 
-sim::MeasuredRun MeasuredStep::run(std::uint64_t near_tokens) const {
-    sim::MeasuredRun run{.steps = 1,
-                         .load = {.decode_rows = batch, .decode_attended = batch * context},
-                         .microseconds = microseconds};
-    run.load.add_prefill(first, chunk, near_tokens);
+sim::MeasuredRun MeasuredStep::run(const sim::EngineParameters& parameters) const {
+    sim::MeasuredRun run{.steps = 1, .microseconds = microseconds};
+    run.load.add_decode(batch, batch * context, parameters.decode_near);
+    run.load.add_prefill(first, chunk, parameters.near_tokens);
     return run;
 }
 

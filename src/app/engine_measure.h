@@ -24,8 +24,8 @@ struct MeasuredStep {
     std::uint64_t context = 0;
     double microseconds = 0.0;
 
-    /// Of them, the first `near_tokens` of a sequence are near.
-    [[nodiscard]] sim::MeasuredRun run(std::uint64_t near_tokens) const;
+    /// What is near is `parameters`' to say.
+    [[nodiscard]] sim::MeasuredRun run(const sim::EngineParameters& parameters) const;
 };
 
 /// Prompts and batches of many sizes.

@@ -9,8 +9,9 @@
 namespace sluice::sim {
 namespace {
 
-constexpr std::size_t kTerms = 6;
-constexpr std::size_t kFar = 3;
+constexpr std::size_t kTerms = 7;
+constexpr std::size_t kPrefillFar = 3;
+constexpr std::size_t kDecodeFar = 6;
 using Terms = std::array<double, kTerms>;
 
 /// A step must take some time, or a simulation would never end.
@@ -22,7 +23,8 @@ Terms amounts(const MeasuredRun& run) {
             static_cast<double>(run.load.prefill_attended),
             static_cast<double>(run.load.prefill_far),
             static_cast<double>(run.load.decode_rows),
-            static_cast<double>(run.load.decode_attended)};
+            static_cast<double>(run.load.decode_attended),
+            static_cast<double>(run.load.decode_far)};
 }
 
 /// Least squares over the terms in `used`; the others are zero. Nullopt if they can't be told apart.
@@ -87,8 +89,10 @@ Result<void> fit_steps(std::span<const MeasuredRun> runs, EngineParameters& para
     if (runs.size() < kTerms || !timed) return std::unexpected(vague);
     std::array<bool, kTerms> used;
     used.fill(true);
-    used[kFar] =
+    used[kPrefillFar] =
         std::ranges::any_of(runs, [](const MeasuredRun& run) { return run.load.prefill_far > 0; });
+    used[kDecodeFar] =
+        std::ranges::any_of(runs, [](const MeasuredRun& run) { return run.load.decode_far > 0; });
     // A cost below zero is noise: without it the others are sought again.
     for (std::size_t round = 0; round < kTerms; ++round) {
         const auto terms = solve(runs, used);
@@ -101,9 +105,10 @@ Result<void> fit_steps(std::span<const MeasuredRun> runs, EngineParameters& para
         parameters.step_us = std::max((*terms)[0], kLeastStep);
         parameters.prefill_row_us = (*terms)[1];
         parameters.prefill_attended_us = (*terms)[2];
-        parameters.prefill_far_us = (*terms)[kFar];
+        parameters.prefill_far_us = (*terms)[kPrefillFar];
         parameters.decode_row_us = (*terms)[4];
         parameters.decode_attended_us = (*terms)[5];
+        parameters.decode_far_us = (*terms)[kDecodeFar];
         if (parameters.prefill_row_us > 0.0) return {};
         break;
     }

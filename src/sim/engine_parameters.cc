@@ -21,6 +21,7 @@ void visit(Parameters& p, Number&& number, Count&& count) {
     number("prefill_far_us", p.prefill_far_us);
     number("decode_row_us", p.decode_row_us);
     number("decode_attended_us", p.decode_attended_us);
+    number("decode_far_us", p.decode_far_us);
     number("encode_row_us", p.encode_row_us);
     number("neighbour_share", p.neighbour_share);
     number("forecast_step_us", p.forecast_step_us);
@@ -34,6 +35,7 @@ void visit(Parameters& p, Number&& number, Count&& count) {
     number("node_token_us", p.node_token_us);
     number("step_time_us", p.step_time_us);
     count("near_tokens", p.near_tokens, Range{0, limits::kTraceTokens});
+    count("decode_near", p.decode_near, Range{0, limits::kTraceTokens});
     count("kv_token_bytes", p.kv_token_bytes, Range{1, limits::kTraceTokens});
     count("blocks", p.blocks, Range{1, limits::kTraceTokens});
     count("running_max", p.running_max, Range{1, limits::kEngineWaiting});
@@ -102,6 +104,7 @@ double step_microseconds(const EngineParameters& p, const StepLoad& load) {
            p.prefill_far_us * static_cast<double>(load.prefill_far) +
            p.decode_row_us * static_cast<double>(load.decode_rows) +
            p.decode_attended_us * static_cast<double>(load.decode_attended) +
+           p.decode_far_us * static_cast<double>(load.decode_far) +
            p.encode_row_us * static_cast<double>(load.encode_rows);
 }
 

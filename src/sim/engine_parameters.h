@@ -7,6 +7,7 @@
 // and answers apart. `sluice bench --fit` measures them; the defaults are an accelerator that computes
 // 10,240 prompt tokens a second.
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -32,7 +33,11 @@ struct EngineParameters {
     std::uint32_t near_tokens = 2'048;
     double decode_row_us = 150.0;      ///< Of a sequence that gets its next token.
     double decode_attended_us = 0.02;  ///< Of a position that its query looks at.
-    double encode_row_us = 40.0;       ///< Of an image token.
+    /// The same for positions beyond the first `decode_near` of all queries of a step: each sequence has
+    /// keys and values of its own, and caches hold only so many.
+    double decode_far_us = 0.0;
+    std::uint32_t decode_near = 1'024;
+    double encode_row_us = 40.0;  ///< Of an image token.
     /// For each other engine on its machine that computes, it takes by such a share longer.
     double neighbour_share = 0.0;
 
@@ -84,6 +89,7 @@ struct StepLoad {
     std::uint64_t prefill_far = 0;  ///< Those of them that are beyond the near ones.
     std::uint64_t decode_rows = 0;
     std::uint64_t decode_attended = 0;
+    std::uint64_t decode_far = 0;  ///< Those of them that are beyond the near ones.
     std::uint64_t encode_rows = 0;
 
     /// Adds `count` prompt tokens at positions first, first + 1, ...; the first `near` are near.
@@ -91,6 +97,14 @@ struct StepLoad {
         prefill_rows += count;
         prefill_attended += looked_at(first + count) - looked_at(first);
         prefill_far += beyond(first + count, near) - beyond(first, near);
+    }
+
+    /// Adds sequences that answer, whose queries look at `attended` positions together; of all such
+    /// positions in the step the first `near` are near.
+    void add_decode(std::uint64_t sequences, std::uint64_t attended, std::uint64_t near) {
+        decode_rows += sequences;
+        decode_attended += attended;
+        decode_far = decode_attended - std::min(decode_attended, near);
     }
 
 private:

@@ -182,8 +182,7 @@ void SimEngine::plan_decodes() {
         const SequencePtr sequence = running_[i];
         if (!sequence->decodes() || room_in_step() == 0 || !reserve_answer(sequence)) continue;
         parts_.push_back({.sequence = sequence, .rows = 1, .encode_rows = 0});
-        ++load_.decode_rows;
-        load_.decode_attended += sequence->tokens;
+        load_.add_decode(1, sequence->tokens, parameters_.decode_near);
         work_.add_rows(sequence->computed, 1);
         ++work_.logits;
     }

@@ -23,9 +23,11 @@ std::vector<MeasuredRun> runs(const EngineParameters& parameters, double noise) 
         add(run);
     }
     for (const std::uint64_t batch : {1, 4, 16, 64}) {
-        for (const std::uint64_t context : {32, 1'024, 4'096})
-            add({.steps = 32,
-                 .load = {.decode_rows = 32 * batch, .decode_attended = 32 * batch * context}});
+        for (const std::uint64_t context : {32, 512, 1'024, 4'096}) {
+            MeasuredRun run{.steps = 1};
+            run.load.add_decode(batch, batch * context, parameters.decode_near);
+            add(run);
+        }
     }
     return runs;
 }
@@ -35,7 +37,8 @@ constexpr EngineParameters kTruth{.step_us = 400,
                                   .prefill_attended_us = 0.01,
                                   .prefill_far_us = 0.02,
                                   .decode_row_us = 120,
-                                  .decode_attended_us = 0.05};
+                                  .decode_attended_us = 0.05,
+                                  .decode_far_us = 0.08};
 
 TEST(EngineFitTest, FindsTheCostsThatMadeTheTimes) {
     EngineParameters found;
@@ -46,6 +49,7 @@ TEST(EngineFitTest, FindsTheCostsThatMadeTheTimes) {
     EXPECT_NEAR(found.prefill_far_us, kTruth.prefill_far_us, 1e-6);
     EXPECT_NEAR(found.decode_row_us, kTruth.decode_row_us, 1e-4);
     EXPECT_NEAR(found.decode_attended_us, kTruth.decode_attended_us, 1e-6);
+    EXPECT_NEAR(found.decode_far_us, kTruth.decode_far_us, 1e-6);
 }
 
 TEST(EngineFitTest, NoiseMovesPredictionsByNoMoreThanItself) {
@@ -61,6 +65,7 @@ TEST(EngineFitTest, NoiseMovesPredictionsByNoMoreThanItself) {
 TEST(EngineFitTest, NoCostIsNegative) {
     EngineParameters truth = kTruth;
     truth.decode_attended_us = 0.0;
+    truth.decode_far_us = 0.0;
     truth.prefill_attended_us = 0.0;
     truth.prefill_far_us = 0.0;
     EngineParameters found;

@@ -39,13 +39,17 @@ TEST(EngineParametersTest, AStepIsTheSumOfItsTerms) {
                              .prefill_far_us = 7,
                              .decode_row_us = 1'000,
                              .decode_attended_us = 10'000,
+                             .decode_far_us = 3,
                              .encode_row_us = 100'000};
-    StepLoad load{.decode_rows = 4, .decode_attended = 5, .encode_rows = 6};
+    StepLoad load{.encode_rows = 6};
+    load.add_decode(1, 1, 3);
+    load.add_decode(3, 4, 3);
+    EXPECT_EQ(load.decode_far, 2u);
     // At positions 10 and 11: they look at 11 and 12, of which the last is not among the near ones.
     load.add_prefill(10, 2, 11);
     EXPECT_EQ(load.prefill_attended, 23u);
     EXPECT_EQ(load.prefill_far, 1u);
-    EXPECT_DOUBLE_EQ(step_microseconds(p, load), 1 + 20 + 2'300 + 7 + 4'000 + 50'000 + 600'000);
+    EXPECT_DOUBLE_EQ(step_microseconds(p, load), 1 + 20 + 2'300 + 7 + 4'000 + 50'000 + 6 + 600'000);
 }
 
 }  // namespace
