@@ -69,8 +69,8 @@ struct SsdStats {
     std::uint64_t sync_failures = 0;   ///< Of syncs that nobody asked for.
 
     std::uint64_t user_bytes = 0;  ///< Written for puts.
-    std::uint64_t carried_bytes =
-        0;  ///< Written again: in use, or followed by what is, when reclaimed.
+    /// Written again: in use, or followed by others, when their segment was reclaimed.
+    std::uint64_t carried_bytes = 0;
     std::uint64_t written_bytes = 0;  ///< All that went to the disk since the start: its wear.
     std::uint64_t reclaims = 0;       ///< Segments.
     std::uint64_t reclaimed = 0;      ///< Entries that went with them.

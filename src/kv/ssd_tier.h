@@ -9,7 +9,8 @@
 //
 // What survives: once `sync` has called back, every put before it, also a power cut; without it, what was
 // written Options::sync_every ago. An erasure survives the process as soon as the thread that writes has
-// seen it (`sync` says when), a longer life likewise, to the minute. Of a directory that another program or format wrote nothing is touched.
+// seen it (`sync` says when), a longer life likewise, to the minute. Of a directory that another program
+// or format wrote nothing is touched.
 //
 // Threads: any. Callbacks run on the tier's threads, never from inside a call, and must not block. All
 // have been called when the destructor returns.

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 
-#include "base/limits.h"
 #include "kv/block_name.h"
 #include "kvnode/resp_commands.h"
 
@@ -227,8 +226,13 @@ void scan(RespCall& call) {
     for (const std::string& name : names) call.out.text(name);
 }
 
-/// All of them in one answer, while everybody waits: for people, and small nodes.
+/// KEYS answers for nodes with at most so many names: all others wait while it goes through them.
+constexpr std::uint64_t kKeysMost = 100'000;
+
+/// All of them in one answer, for people, and small nodes.
 void keys(RespCall& call) {
+    if (call.service.store.entries() > kKeysMost)
+        return call.out.error("OOM too many names are here; SCAN goes through all of them");
     const Glob glob(call.word(1));
     const kv::WallTime now = wall_now();
     std::vector<std::string> names;
@@ -237,8 +241,6 @@ void keys(RespCall& call) {
         cursor = call.service.store.scan(cursor, kScanMost, now, [&](std::string_view name) {
             if (glob.fits(name)) names.emplace_back(name);
         });
-        if (names.size() > limits::kRespItems)
-            return call.out.error("OOM too many names fit; SCAN goes through all of them");
     } while (cursor != 0);
     // A scan may meet a name twice.
     std::ranges::sort(names);

@@ -55,9 +55,9 @@ struct NodeService {
     std::uint64_t not_found = 0;
     std::uint64_t bytes_read = 0;     ///< Of values that were asked for,
     std::uint64_t bytes_written = 0;  ///< and put.
-    std::uint64_t input_bytes = 0;    ///< Held by requests that are not complete,
-    std::uint64_t unread_bytes =
-        0;  ///< and by answers; what was read since they were counted, too.
+    std::uint64_t input_bytes = 0;    ///< Held by requests that are not complete.
+    /// And by answers that wait to be read; what was read since they were counted, too.
+    std::uint64_t unread_bytes = 0;
     /// Of answers, for all clients together: as much as one may leave unread.
     std::uint64_t unread_most = limits::kKvNodeOutputBytes;
     /// Values from the SSD that are on their way to clients: all together as much as one client may

@@ -19,8 +19,8 @@ std::optional<kv::WallTime> ending(kv::WallTime when) {
 /// Names that are given up for their age at a time.
 constexpr std::size_t kSweep = 4'096;
 
-/// As is_what_it_says, by the header alone.
-bool says_what_it_is(std::string_view name, std::string_view value) {
+/// The part of `is_what_it_says` that takes no time: its header has the key of its name.
+bool has_its_key(std::string_view name, std::string_view value) {
     const auto named = kv::parse_block_name(name);
     if (!named) return true;
     const auto header = kv::read_block_header(value);
@@ -109,7 +109,7 @@ void NodeStore::fetched(const std::string& name, const std::shared_ptr<Fetch>& f
 // that they are what was put under that name, and whether that was whole is for whoever reads it to
 // see, as with what has been in memory all the time.
 kv::SharedBytes NodeStore::promote(const std::string& name, kv::SharedBytes value) {
-    if (!says_what_it_is(name, value.bytes)) {
+    if (!has_its_key(name, value.bytes)) {
         ++misnamed_;
         log::warn("the SSD had another block under a block's name; it is gone");
         ssd_->erase(name);

@@ -11,15 +11,22 @@ namespace {
 
 constexpr std::uint64_t kAnyCount = std::numeric_limits<std::uint64_t>::max();
 
+/// The counts of a load, written and read in this order.
+template <class Load, class Count>
+void visit_counts(Load& load, Count&& count) {
+    count("tokens", load.tokens);
+    count("predicted_us", load.predicted_us);
+    count("compute_us", load.compute_us);
+    count("queue_us", load.queue_us);
+    count("took_us", load.took_us);
+}
+
 void write(JsonWriter& writer, const KvLoad& load) {
     writer.begin_object();
     writer.field("source", load.source);
     writer.field("choice", load.choice);
-    writer.field("tokens", load.tokens);
-    writer.field("predicted_us", load.predicted_us);
-    writer.field("compute_us", load.compute_us);
-    writer.field("queue_us", load.queue_us);
-    writer.field("took_us", load.took_us);
+    visit_counts(
+        load, [&writer](std::string_view name, std::uint64_t value) { writer.field(name, value); });
     writer.end_object();
 }
 
@@ -27,11 +34,9 @@ KvLoad read_load(JsonFields fields) {
     KvLoad load;
     fields.read("source", load.source, limits::kPortTextBytes);
     fields.read("choice", load.choice, limits::kPortTextBytes);
-    fields.read("tokens", load.tokens, 0, kAnyCount);
-    fields.read("predicted_us", load.predicted_us, 0, kAnyCount);
-    fields.read("compute_us", load.compute_us, 0, kAnyCount);
-    fields.read("queue_us", load.queue_us, 0, kAnyCount);
-    fields.read("took_us", load.took_us, 0, kAnyCount);
+    visit_counts(load, [&fields](std::string_view name, std::uint64_t& value) {
+        fields.read(name, value, 0, kAnyCount);
+    });
     return load;
 }
 

@@ -45,8 +45,7 @@ struct LoadTerms {
     /// What computing blocks takes; in order.
     std::function<std::chrono::nanoseconds(std::span<const std::size_t> blocks)> compute_time;
     std::optional<kv::ForcedChoice> forced;
-    std::chrono::nanoseconds
-        load_time{};  ///< Longest of all loads together; forced, each takes it.
+    std::chrono::nanoseconds load_time{};  ///< Longest of all loads; of each one, if forced.
     std::chrono::steady_clock::time_point now;
 };
 

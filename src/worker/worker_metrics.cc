@@ -82,7 +82,7 @@ WorkerMetrics::WorkerMetrics()
       kv_compute_error_(registry_
                             .histogram("sluice_kv_compute_time_ratio",
                                        "Time to the first token, without loads, by what was "
-                                       "predicted when loads were decided on",
+                                       "predicted when they had ended",
                                        ratio_bounds())
                             .with({})),
       kv_published_(registry_.counter("sluice_kv_published_total",

@@ -199,6 +199,22 @@ TEST(RespServerTest, KeysAreThoseThatFit) {
     EXPECT_EQ(client.ask({"KEYS", "*"}), "*3\r\n" + bulk("ab") + bulk("ac") + bulk("b"));
 }
 
+TEST(RespServerTest, KeysAreForSmallNodes) {
+    const TestNode node({.dram = 256 * 1024 * 1024});
+    TestClient client(node);
+    int next = 0;
+    for (int i = 0; i < 101; ++i) {
+        Words words{"MSET"};
+        for (int pair = 0; pair < 1'000; ++pair) {
+            words.push_back(std::to_string(next++));
+            words.emplace_back("v");
+        }
+        ASSERT_EQ(client.ask(words), kOk);
+    }
+    EXPECT_EQ(client.ask({"KEYS", "none"}),
+              "-OOM too many names are here; SCAN goes through all of them\r\n");
+}
+
 TEST(RespServerTest, WithoutAPasswordTheDefaultUserMaySayAny) {
     const TestNode node;
     TestClient client(node);
